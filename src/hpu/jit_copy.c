@@ -10,34 +10,57 @@
 #include "base/guarded_copy.h"
 #include "hpu/jit_lift.h"
 
-#define LEAST 128u /* four vectors */
+#define LEAST 128u /* four vectors of 32 bytes, or two of 64 */
 
-/* Four vectors from $1 to $0; stores may fault. */
-#define MOVE(at, v)                                                                                \
-    "1: vmovups %ymm" #v ", " #at "($0)\n"                                                         \
+/* So much from $1 to $0; stores may fault. */
+#define LOAD(at, v) "vmovups " #at "($1), %" #v "\n"
+#define STORE(at, v)                                                                               \
+    "1: vmovups %" #v ", " #at "($0)\n"                                                            \
     ".pushsection spin_copies,\"a\"\n.long 1b - ., 4f - .\n.popsection\n"
 #define FOUR                                                                                       \
-    "vmovups ($1), %ymm0\nvmovups 32($1), %ymm1\nvmovups 64($1), %ymm2\nvmovups 96($1), "          \
-    "%ymm3\n" MOVE(0, 0) MOVE(32, 1) MOVE(64, 2) MOVE(96, 3)
+    LOAD(0, ymm0)                                                                                  \
+    LOAD(32, ymm1)                                                                                 \
+    LOAD(64, ymm2)                                                                                 \
+    LOAD(96, ymm3)                                                                                 \
+    STORE(0, ymm0)                                                                                 \
+    STORE(32, ymm1)                                                                                \
+    STORE(64, ymm2)                                                                                \
+    STORE(96, ymm3)
+#define TWO                                                                                        \
+    LOAD(0, zmm0)                                                                                  \
+    LOAD(64, zmm1)                                                                                 \
+    STORE(0, zmm0)                                                                                 \
+    STORE(64, zmm1)
 
-/* Four at a time, and the last four once more where they overlap. $2 is what is left after those;
- * in the end it is whether all was copied. */
-static const char text[] = "subq $$128, $2\n"
-                           "jz 3f\n"
-                           "2:\n" FOUR "addq $$128, $0\n"
-                           "addq $$128, $1\n"
-                           "subq $$128, $2\n"
-                           "jg 2b\n"
-                           "3: addq $2, $0\n"
-                           "addq $2, $1\n" FOUR "movl $$1, ${2:k}\n"
-                           "jmp 5f\n"
-                           "4: xorl ${2:k}, ${2:k}\n"
-                           "5:";
+/* So much at a time, and the last once more where it overlaps. $2 is what is left after that; in
+ * the end it is whether all was copied. */
+#define COPY(part)                                                                                 \
+    "subq $$128, $2\n"                                                                             \
+    "jz 3f\n"                                                                                      \
+    "2:\n" part "addq $$128, $0\n"                                                                 \
+    "addq $$128, $1\n"                                                                             \
+    "subq $$128, $2\n"                                                                             \
+    "jg 2b\n"                                                                                      \
+    "3: addq $2, $0\n"                                                                             \
+    "addq $2, $1\n" part "movl $$1, ${2:k}\n"                                                      \
+    "jmp 5f\n"                                                                                     \
+    "4: xorl ${2:k}, ${2:k}\n"                                                                     \
+    "5:"
+static const char by_fours[] = COPY(FOUR), by_twos[] = COPY(TWO);
 static const char operands[] = "=&r,=&r,=&r,0,1,2,~{ymm0},~{ymm1},~{ymm2},~{ymm3},~{memory},"
                                "~{dirflag},~{fpsr},~{flags}";
 
 static bool has_vectors(const struct jit_lift *l) {
     return l->x86 && guarded_has_vectors();
+}
+
+/* A handler that copies waits for its stores: one per cycle, however wide. */
+static bool has_wide_vectors(void) {
+#ifdef __x86_64__
+    return __builtin_cpu_supports("avx512f");
+#else
+    return false;
+#endif
 }
 
 /* Copies LEAST bytes or more; whether all is there. */
@@ -46,8 +69,9 @@ static LLVMValueRef copy_here(struct jit_lift *l, LLVMValueRef *arguments) {
     LLVMTypeRef in[] = {l->pointer, l->pointer, l->i64};
     LLVMTypeRef out = v->StructTypeInContext(l->context, in, 3, 0);
     LLVMTypeRef type = v->FunctionType(out, in, 3, 0);
+    const char *text = has_wide_vectors() ? by_twos : by_fours;
     LLVMValueRef assembly =
-        v->GetInlineAsm(type, (char *)(uintptr_t)text, sizeof text - 1, (char *)(uintptr_t)operands,
+        v->GetInlineAsm(type, (char *)(uintptr_t)text, strlen(text), (char *)(uintptr_t)operands,
                         sizeof operands - 1, 1, 0, LLVMInlineAsmDialectATT, 0);
     LLVMValueRef all = v->BuildCall2(l->b, type, assembly, arguments, 3, "");
     l->region->copies++;
