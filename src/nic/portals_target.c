@@ -364,9 +364,10 @@ void portals_reply(struct portals *p, struct portals_arrival *a, void *origin) {
 }
 
 /* An acknowledgement as it was asked for, or a reply without data. An entry that disables
- * acknowledgements still lets the initiator's card forget the operation: one that tells nobody. */
+ * acknowledgements (`silent`) still lets the initiator's card forget the operation: one that tells
+ * nobody. */
 static void answer_ending(struct portals *p, struct portals_arrival *a, uint8_t fail,
-                          uint64_t mlength) {
+                          uint64_t mlength, bool silent) {
     struct answer said = {.kind = NIC_ACK,
                           .ack_req = a->message->ack_req,
                           .fail = fail,
@@ -379,7 +380,7 @@ static void answer_ending(struct portals *p, struct portals_arrival *a, uint8_t 
         if (!a->replied)
             answer(p, a->message, &said);
     } else if (said.ack_req != PTL_NO_ACK_REQ) {
-        if (!fail && a->entry && a->entry->options & PTL_ME_ACK_DISABLE)
+        if (!fail && silent)
             said.ack_req = PTL_NO_ACK_REQ;
         answer(p, a->message, &said);
     }
@@ -455,10 +456,11 @@ static inline __attribute__((always_inline)) void done(struct portals *p, struct
     struct portals_ni *ni = a->ni;
     if (!a->fail && !ni) /* closed meanwhile */
         fail = PTL_NI_DROPPED;
+    bool silent = a->entry && a->entry->options & PTL_ME_ACK_DISABLE;
     p4_trigger_hold(p);
-    answer_ending(p, a, fail, mlength);
-    if (ni)
+    if (ni) /* first: whoever has the acknowledgement may look at once what the target was told */
         end_entry(p, a, how, mlength);
+    answer_ending(p, a, fail, mlength, silent);
     unlink_kept(a);
     p4_closing_progress(p, ni);
     p4_trigger_release(p);
@@ -491,6 +493,7 @@ static inline __attribute__((always_inline)) void plain_done(struct portals *p,
     struct portals_entry *e = plain->entry;
     uint8_t ack_req = m->ack_req;
     p4_trigger_hold(p);
+    tell(p, e, m, NIC_PUT, plain->data, plain->mlength, fail); /* first, as in `done` */
     if (ack_req != PTL_NO_ACK_REQ) {
         if (!fail && e->options & PTL_ME_ACK_DISABLE)
             ack_req = PTL_NO_ACK_REQ;
@@ -502,7 +505,6 @@ static inline __attribute__((always_inline)) void plain_done(struct portals *p,
                                     .mlength = fail ? 0 : plain->mlength};
         answer(p, m, &said);
     }
-    tell(p, e, m, NIC_PUT, plain->data, plain->mlength, fail);
     p4_trigger_release(p);
 }
 
