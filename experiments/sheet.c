@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 
 struct sheet_panel *sheet_panel(struct sheet *sheet, const char *name, const char *title) {
     if (sheet->panels == SHEET_PANELS) {
@@ -36,15 +37,9 @@ void sheet_column(struct sheet_panel *panel, const char *unit, int decimals, con
 
 struct sheet_row *sheet_row(struct sheet *sheet, struct sheet_panel *panel, const char *label) {
     static _Thread_local struct sheet_row nowhere;
-    if (panel->rows == panel->room) {
-        int room = panel->room ? 2 * panel->room : 32;
-        struct sheet_row *larger = realloc(panel->row, sizeof *larger * (size_t)room);
-        if (!larger) {
-            sheet->no_memory = true;
-            return &nowhere;
-        }
-        panel->row = larger;
-        panel->room = room;
+    if (!ROOM_FOR_ONE(panel->row, panel->rows, panel->room, 32)) {
+        sheet->no_memory = true;
+        return &nowhere;
     }
     struct sheet_row *r = &panel->row[panel->rows++];
     snprintf(r->label, sizeof r->label, "%s", label ? label : "");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 
 #define WATCHDOG (1u << 30) /* the last completion handler of histogram takes its time */
 
@@ -116,14 +117,8 @@ static int call(struct driver *d, const struct spin_function *f, const struct ke
 }
 
 static int keep(struct driver *d, const struct workload_packet *p, struct spin_error *err) {
-    if (d->count == d->room) {
-        uint32_t room = d->room ? 2 * d->room : 64;
-        struct kept *more = realloc(d->kept, room * sizeof *more);
-        if (!more)
-            return spin_fail(err, SPIN_ENOMEM, "out of memory");
-        d->kept = more;
-        d->room = room;
-    }
+    if (!ROOM_FOR_ONE(d->kept, d->count, d->room, 64))
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
     struct kept *k = &d->kept[d->count];
     *k = (struct kept){
         .data = malloc(p->bytes), .bytes = p->bytes, .message = p->message, .number = ++d->taken};

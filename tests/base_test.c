@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_in.h"
+#include "base/grow.h"
 #include "base/guarded_copy.h"
 #include "base/index_table.h"
 #include "base/json.h"
@@ -768,6 +769,39 @@ TEST(a_pool_of_a_power_of_two_is_full) {
 }
 
 /* In huge pages or not: zeroes, all there, and what is beyond stays usable. */
+TEST(an_array_grows_by_doubling) {
+    uint32_t *array = NULL, count = 0, room = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        CHECK(ROOM_FOR_ONE(array, count, room, 8));
+        CHECK(room == (i < 8 ? 8 : 16u << (28 - __builtin_clz(i))));
+        array[count++] = i;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        CHECK(array[i] == i);
+    free(array);
+}
+
+static void *no_memory(void *at, size_t old, size_t bytes) {
+    return (void)at, (void)old, (void)bytes, NULL;
+}
+
+TEST(an_array_that_cannot_grow_stays) {
+    uint64_t one = 7, *array = &one;
+    uint32_t room = 1;
+    CHECK(!ROOM_FOR_ONE_BY(no_memory, array, 1, room, 8));
+    CHECK(array == &one && room == 1);
+    /* A number of elements that its type cannot say, and bytes that size_t cannot. */
+    room = 1u << 31;
+    CHECK(ROOM_FOR_ONE(array, room - 1, room, 8));
+    CHECK(!ROOM_FOR_ONE(array, room, room, 8) && array == &one && room == 1u << 31);
+    int whole = 1 << 30;
+    CHECK(!ROOM_FOR_ONE(array, whole, whole, 8) && array == &one && whole == 1 << 30);
+    uint64_t many = 1ull << 60;
+    CHECK(!ROOM_FOR_ONE(array, many, many, 8) && array == &one && many == 1ull << 60);
+    many = 1ull << 63;
+    CHECK(!ROOM_FOR_ONE(array, many, many, 8) && array == &one && many == 1ull << 63);
+}
+
 TEST(pages_that_are_filled_are_zero) {
     const size_t bytes = (7u << 20) + 5000, rest = 3u << 20;
     uint8_t *at = pages_new(bytes + rest);

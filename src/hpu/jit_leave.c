@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "hpu/jit_lift.h"
 
 /* ---- rows ---- */
@@ -23,15 +24,9 @@ static uint32_t add_row(struct jit_lift *l, const struct jit_way_out *row) {
     uint32_t last = l->ways_out - 1;
     if (l->ways_out && memcmp(&l->way_out[last], row, sizeof *row) == 0)
         return last;
-    if (l->ways_out == l->ways_out_room) {
-        uint32_t room = 2 * l->ways_out_room + 64;
-        struct jit_way_out *more = realloc(l->way_out, room * sizeof *more);
-        if (!more) {
-            l->is_short_of_memory = true;
-            return 0;
-        }
-        l->way_out = more;
-        l->ways_out_room = room;
+    if (!ROOM_FOR_ONE(l->way_out, l->ways_out, l->ways_out_room, 64)) {
+        l->is_short_of_memory = true;
+        return 0;
     }
     l->way_out[l->ways_out] = *row;
     return l->ways_out++;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "hpu/image.h"
 
 struct line_row {
@@ -43,14 +44,8 @@ static bool add_unit(struct image_lines *t, struct spin_image *im, Dwarf_Die *un
         if (!l || dwarf_lineaddr(l, &address) != 0 || dwarf_lineendsequence(l, &end) != 0 ||
             dwarf_lineno(l, &number) != 0)
             continue;
-        if (t->count == *room) {
-            size_t larger = *room ? *room * 2 : 256;
-            struct line_row *rows = realloc(t->row, larger * sizeof *rows);
-            if (!rows)
-                return false;
-            t->row = rows;
-            *room = larger;
-        }
+        if (!ROOM_FOR_ONE(t->row, t->count, *room, 256))
+            return false;
         const char *source = dwarf_linesrc(l, NULL, NULL);
         if (source != last) { /* one copy of a name that is not shown as it is */
             last = source;

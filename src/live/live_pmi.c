@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/grow.h"
+
 #define KVS_NAME   "openspin"
 #define LINE_BYTES 4096
 #define KEY_MAX    256
@@ -114,15 +116,9 @@ static bool put(struct live_pmi *pmi, const char *key, const char *value) {
         there->value = copy;
         return true;
     }
-    if (pmi->pairs == pmi->room && pmi->pairs < PAIRS_MAX) {
-        uint32_t room = pmi->room ? 2 * pmi->room : 64;
-        struct pair *larger = realloc(pmi->pair, room * sizeof *larger);
-        if (larger) {
-            pmi->pair = larger;
-            pmi->room = room;
-        }
-    }
-    char *name = pmi->pairs < pmi->room ? strdup(key) : NULL;
+    bool has_room = (pmi->pairs < pmi->room || pmi->pairs < PAIRS_MAX) &&
+                    ROOM_FOR_ONE(pmi->pair, pmi->pairs, pmi->room, 64);
+    char *name = has_room ? strdup(key) : NULL;
     if (!name || !copy) {
         free(name);
         free(copy);

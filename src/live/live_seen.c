@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 
 #define MAGIC    0x316e65736e697073ull /* "spinSeen", of version 1 */
 #define SHOWN_NS (4 * LIVE_MS)
@@ -240,15 +241,9 @@ static void look_at(struct looker *l, int folder, const char *name, const char *
     owner.start = start;
     if (!live_owner_lives(owner))
         return;
-    if (l->cards == l->room) {
-        uint32_t room = l->room ? 2 * l->room : 16;
-        struct spin_live_card *larger = realloc(l->card, room * sizeof *larger);
-        if (!larger) {
-            l->no_memory = true;
-            return;
-        }
-        l->card = larger;
-        l->room = room;
+    if (!ROOM_FOR_ONE(l->card, l->cards, l->room, 16)) {
+        l->no_memory = true;
+        return;
     }
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     void *page = fd < 0 || fstat(fd, &is) || is.st_size != sizeof(struct seen_page)

@@ -1,6 +1,7 @@
 /* The peers of a card: found by their addresses, made when they are first met. */
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "base/zone.h"
 #include "nic/delivery_private.h"
 
@@ -54,18 +55,6 @@ static uint64_t key_of(const struct delivery *d, uint32_t number) {
 }
 INDEX_TABLE(addresses, struct delivery, key_of);
 
-static bool room_for_peer(struct delivery *d) {
-    if (d->peers < d->peers_room)
-        return true;
-    uint32_t room = d->peers_room ? 2 * d->peers_room : 2;
-    struct delivery_peer **peer = realloc(d->peer, room * sizeof *peer);
-    if (!peer)
-        return false;
-    d->peer = peer;
-    d->peers_room = room;
-    return true;
-}
-
 static void peer_free(const struct delivery *d, struct delivery_peer *peer) {
     if (!peer)
         return;
@@ -117,8 +106,9 @@ static bool make_streams(struct delivery *d, struct delivery_peer *peer) {
 }
 
 static struct delivery_peer *peer_new(struct delivery *d, struct nic_address address) {
-    struct delivery_peer *peer =
-        room_for_peer(d) ? zone_take_clear(d->config->zone, d->owner->peer_bytes) : NULL;
+    struct delivery_peer *peer = ROOM_FOR_ONE(d->peer, d->peers, d->peers_room, 2)
+                                     ? zone_take_clear(d->config->zone, d->owner->peer_bytes)
+                                     : NULL;
     if (!peer)
         return NULL;
     peer->address = address;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "pspin/world.h"
 
 struct pspin_world pspin;
@@ -186,18 +187,6 @@ static bool draw(void *user, struct card_packet *p) {
     return true;
 }
 
-static bool make_room(void) {
-    if (pspin.packets < pspin.room)
-        return true;
-    size_t room = pspin.room ? 2 * pspin.room : 1024;
-    struct pspin_packet *more = realloc(pspin.packet, room * sizeof *more);
-    if (!more)
-        return false;
-    pspin.packet = more;
-    pspin.room = room;
-    return true;
-}
-
 int pspin_add(const spin_ec_t *ec, struct pspin_packet p, const uint8_t *bytes) {
     uint32_t most = card_most_bytes(pspin.card);
     if (!p.bytes || p.bytes > most)
@@ -205,7 +194,7 @@ int pspin_add(const spin_ec_t *ec, struct pspin_packet p, const uint8_t *bytes) 
     p.message %= PSPIN_MESSAGES; /* the low bits count */
     if (pspin_find_context(ec, &p.context))
         return SPIN_ERR;
-    p.data = make_room() ? malloc(p.bytes) : NULL;
+    p.data = ROOM_FOR_ONE(pspin.packet, pspin.packets, pspin.room, 1024) ? malloc(p.bytes) : NULL;
     if (!p.data)
         return pspin_say("out of memory");
     memcpy(p.data, bytes, p.bytes);

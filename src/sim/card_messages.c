@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 HASH_TABLE_BY_KEY(under_way, struct card_message);
 
 void messages_forget(struct card_messages *m, struct card_message *at) {
@@ -22,15 +24,12 @@ struct card_message *messages_find(struct card_messages *m, uint32_t context, ui
 }
 
 static bool room_for(struct card_messages *m) {
-    if (m->begun <= m->room)
+    uint64_t had = m->room;
+    if (m->begun <= had)
         return true;
-    uint64_t room = m->room ? 2 * m->room : 1024;
-    uint64_t *bytes = realloc(m->bytes, room * sizeof *bytes);
-    if (!bytes)
+    if (!ROOM_FOR_ONE(m->bytes, had, m->room, 1024))
         return false;
-    memset(bytes + m->room, 0, (room - m->room) * sizeof *bytes);
-    m->bytes = bytes;
-    m->room = room;
+    memset(m->bytes + had, 0, (m->room - had) * sizeof *m->bytes);
     return true;
 }
 

@@ -30,6 +30,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "sim/engine_private.h"
 
 enum {
@@ -90,14 +91,8 @@ int sim_engine_join(struct sim_engine *engine, const struct sim_module *module, 
         return spin_fail(err, SPIN_ELIMIT,
                          "%s: its %u kinds of events and the %u of others are over the limit of %d",
                          module->name, module->kinds, engine->kinds_count, SIM_MOST_KINDS);
-    if (engine->instances == engine->instance_room) {
-        uint32_t room = engine->instance_room ? 2 * engine->instance_room : 16;
-        void **larger = realloc(engine->contexts, room * sizeof *larger);
-        if (!larger)
-            return spin_fail(err, SPIN_ENOMEM, "out of memory for the event engine");
-        engine->contexts = larger;
-        engine->instance_room = room;
-    }
+    if (!ROOM_FOR_ONE(engine->contexts, engine->instances, engine->instance_room, 16))
+        return spin_fail(err, SPIN_ENOMEM, "out of memory for the event engine");
     engine->contexts[engine->instances] = context;
     *instance =
         (struct sim_instance){engine, (uint64_t)engine->instances++ << SIM_INSTANCE_SHIFT | kind};

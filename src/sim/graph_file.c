@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/index_table.h"
 #include "base/units.h"
 
@@ -229,14 +230,8 @@ static int add_link(struct parser *p) {
         return code;
     if (p->wire_count == MAX_LINKS)
         return fail_at(p, where, "over the limit of 4194304 links", (struct word){0});
-    if (p->wire_count == p->wire_room) {
-        uint32_t room = p->wire_room ? 2 * p->wire_room : 64;
-        struct wire *wires = realloc(p->wires, sizeof *wires * room);
-        if (!wires)
-            return no_memory(p);
-        p->wires = wires;
-        p->wire_room = room;
-    }
+    if (!ROOM_FOR_ONE(p->wires, p->wire_count, p->wire_room, 64))
+        return no_memory(p);
     p->wires[p->wire_count++] = wire;
     return SPIN_OK;
 }

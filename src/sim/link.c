@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/hash_table.h"
 #include "sim/world_libc.h"
 
@@ -360,14 +361,8 @@ struct filling {
 
 static bool put(struct link_fixup **list, uint64_t *count, uint64_t *room, uint64_t at,
                 uint64_t value) {
-    if (*count == *room) {
-        uint64_t more = *room ? 2 * *room : 64;
-        struct link_fixup *larger = realloc(*list, more * sizeof *larger);
-        if (!larger)
-            return false;
-        *list = larger;
-        *room = more;
-    }
+    if (!ROOM_FOR_ONE(*list, *count, *room, 64))
+        return false;
     (*list)[(*count)++] = (struct link_fixup){at, value};
     return true;
 }

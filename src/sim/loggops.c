@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/minheap.h"
 #include "base/pages.h"
 #include "sim/waiting.h"
@@ -209,16 +210,10 @@ static inline void schedule_op(struct loggops *l, uint32_t rank, uint32_t index)
 }
 
 static void collect(struct loggops *l, uint32_t index) {
-    if (l->freed_count == l->freed_room) {
-        uint32_t room = l->freed_room ? 2 * l->freed_room : 64;
-        uint32_t *larger = realloc(l->freed, room * sizeof *larger);
-        if (!larger) {
-            l->out_of_memory = true;
-            sim_stop(l->engine);
-            return;
-        }
-        l->freed = larger;
-        l->freed_room = room;
+    if (!ROOM_FOR_ONE(l->freed, l->freed_count, l->freed_room, 64)) {
+        l->out_of_memory = true;
+        sim_stop(l->engine);
+        return;
     }
     l->freed[l->freed_count++] = index;
 }

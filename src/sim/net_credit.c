@@ -24,6 +24,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/pages.h"
 #include "base/pairing.h"
 
@@ -76,18 +77,10 @@ static void heap_push(struct network *net, struct net_slot *s, uint64_t at_ps, u
     if (r) {
         net->release_free = net->releases[r - 1].sibling;
     } else {
-        if (net->releases_used == net->release_room) {
-            uint32_t room = net->release_room ? 2 * net->release_room : 1024;
-            struct net_release *larger =
-                room < NET_NONE / 2 ? pages_grow(net->releases, sizeof *larger * net->release_room,
-                                                 sizeof *larger * room)
-                                    : NULL;
-            if (!larger) {
-                net_no_memory(net);
-                return;
-            }
-            net->releases = larger;
-            net->release_room = room;
+        if (!ROOM_FOR_ONE_BY(pages_grow, net->releases, net->releases_used, net->release_room,
+                             1024)) {
+            net_no_memory(net);
+            return;
         }
         r = ++net->releases_used;
     }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/pages.h"
 
 static uint32_t new_message(struct network *net) {
@@ -18,18 +19,9 @@ static uint32_t new_message(struct network *net) {
         net->message_free = net->messages[m - 1].next;
         return m - 1;
     }
-    if (net->messages_used == net->message_room) {
-        uint32_t room = net->message_room ? 2 * net->message_room : 256;
-        struct net_message *larger =
-            room < NET_NONE / 2 ? pages_grow(net->messages, sizeof *larger * net->message_room,
-                                             sizeof *larger * room)
-                                : NULL;
-        if (!larger) {
-            net_no_memory(net);
-            return NET_NONE;
-        }
-        net->messages = larger;
-        net->message_room = room;
+    if (!ROOM_FOR_ONE_BY(pages_grow, net->messages, net->messages_used, net->message_room, 256)) {
+        net_no_memory(net);
+        return NET_NONE;
     }
     return net->messages_used++;
 }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/grow.h"
 #include "base/rng.h"
 #include "base/units.h"
 
@@ -91,13 +92,8 @@ static int read_record(struct noise *n, const char *path, struct spin_error *err
                              path, line);
         } else if (d.start_ps > 1ull << 60 || d.length_ps > 1ull << 60) {
             code = spin_fail(err, SPIN_ELIMIT, "%s:%u: over the limit of 13 days", path, line);
-        } else if (n->count == room) {
-            room = room ? 2 * room : 256;
-            struct detour *larger = realloc(n->detours, room * sizeof *larger);
-            if (larger)
-                n->detours = larger;
-            else
-                code = spin_fail(err, SPIN_ENOMEM, "%s: out of memory", path);
+        } else if (!ROOM_FOR_ONE(n->detours, n->count, room, 256)) {
+            code = spin_fail(err, SPIN_ENOMEM, "%s: out of memory", path);
         }
         if (!code) {
             n->detours[n->count++] = d;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 
 static uint64_t key_of_region(const struct paging *p, uint32_t number) {
     return p->region[number]->base;
@@ -29,14 +30,8 @@ static void map_page(struct paging *p, struct paging_region *r, uint32_t page) {
 }
 
 static struct paging_region *region_new(struct paging *p, uint64_t base) {
-    if (p->regions == p->region_room) {
-        uint32_t room = p->region_room ? 2 * p->region_room : 16;
-        struct paging_region **wider = realloc(p->region, room * sizeof *wider);
-        if (!wider)
-            return NULL;
-        p->region = wider;
-        p->region_room = room;
-    }
+    if (!ROOM_FOR_ONE(p->region, p->regions, p->region_room, 16))
+        return NULL;
     struct paging_region *r = calloc(1, sizeof *r);
     if (!r)
         return NULL;

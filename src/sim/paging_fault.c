@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "sim/paging_private.h"
 
 static void note(struct paging *p, const char *what, uint64_t start_ps, uint64_t end_ps) {
@@ -30,14 +31,8 @@ static bool log_fault(struct paging *p, const struct paging_fault *fault, uint64
         memmove(p->fault, p->fault + p->fault_first, p->faults * sizeof *p->fault);
         p->fault_first = 0;
     }
-    if (p->faults == p->fault_room) {
-        uint32_t room = p->fault_room ? 2 * p->fault_room : 16;
-        struct paging_logged *wider = realloc(p->fault, room * sizeof *wider);
-        if (!wider)
-            return false;
-        p->fault = wider;
-        p->fault_room = room;
-    }
+    if (!ROOM_FOR_ONE(p->fault, p->faults, p->fault_room, 16))
+        return false;
     p->fault[p->faults++] = (struct paging_logged){*fault, at_ps};
     return true;
 }

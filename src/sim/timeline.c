@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "sim/rank_set.h"
 
 #define MOST_BOXES 20000000ull
@@ -32,22 +33,14 @@ void view_free(struct view *view) {
 
 /* ---- what was noted ---- */
 
-static bool grow(void **array, uint64_t count, uint64_t *room, size_t bytes) {
-    if (count < *room)
-        return true;
-    uint64_t more = *room ? 2 * *room : 1024;
-    void *larger = more <= 2 * MOST_BOXES ? realloc(*array, more * bytes) : NULL;
-    if (!larger)
-        return false;
-    *array = larger;
-    *room = more;
-    return true;
+static bool is_most(uint64_t count, uint64_t room) {
+    return count == room && room > MOST_BOXES;
 }
 
 bool timeline_box(struct timeline *t, const struct timeline_box *box) {
     if (!view_shows(&t->view, box->rank, box->start_ps, box->start_ps + box->length_ps))
         return true;
-    if (!grow((void **)&t->box, t->boxes, &t->box_room, sizeof *t->box))
+    if (is_most(t->boxes, t->box_room) || !ROOM_FOR_ONE(t->box, t->boxes, t->box_room, 1024))
         return false;
     t->box[t->boxes++] = *box;
     return true;
@@ -56,7 +49,8 @@ bool timeline_box(struct timeline *t, const struct timeline_box *box) {
 bool timeline_arrow(struct timeline *t, struct trace_end from, struct trace_end to, bool marked) {
     if (!view_shows(&t->view, from.rank, from.at_ps, to.at_ps) || !view_rank(&t->view, to.rank))
         return true;
-    if (!grow((void **)&t->arrow, t->arrows, &t->arrow_room, sizeof *t->arrow))
+    if (is_most(t->arrows, t->arrow_room) ||
+        !ROOM_FOR_ONE(t->arrow, t->arrows, t->arrow_room, 1024))
         return false;
     t->arrow[t->arrows++] = (struct timeline_arrow){from, to, marked};
     return true;

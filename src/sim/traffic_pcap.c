@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/index_table.h"
 #include "base/settings.h"
 #include "base/units.h"
@@ -158,14 +159,8 @@ static uint32_t find_flow(struct capture_in *c, const struct tuple *tuple) {
     uint32_t found = flows_find(&c->by_tuple, c, tuple);
     if (found != INDEX_NONE)
         return found;
-    if (c->flows == c->flow_room) {
-        uint32_t room = c->flow_room ? 2 * c->flow_room : 64;
-        struct flow *flow = realloc(c->flow, room * sizeof *flow);
-        if (!flow)
-            return NONE;
-        c->flow = flow;
-        c->flow_room = room;
-    }
+    if (!ROOM_FOR_ONE(c->flow, c->flows, c->flow_room, 64))
+        return NONE;
     c->flow[c->flows] = (struct flow){.tuple = *tuple, .message = NONE};
     return flows_add(&c->by_tuple, c, c->flows) ? c->flows++ : NONE;
 }
@@ -195,14 +190,8 @@ static int add_record(struct capture_in *c, uint64_t arrival_ps, const uint8_t *
     if (c->base.packets == MOST_PACKETS)
         return spin_fail(err, SPIN_ELIMIT, "%.200s: over the limit of %llu packets; use limit=N",
                          c->name, MOST_PACKETS);
-    if (c->base.packets == c->room) {
-        uint64_t room = c->room ? 2 * c->room : 1024;
-        struct record *larger = realloc(c->record, room * sizeof *larger);
-        if (!larger)
-            return out_of_memory(c, err);
-        c->record = larger;
-        c->room = room;
-    }
+    if (!ROOM_FOR_ONE(c->record, c->base.packets, c->room, 1024))
+        return out_of_memory(c, err);
     struct tuple tuple = tuple_of(c->base.link, bytes, length);
     uint32_t flow = find_flow(c, &tuple);
     if (flow == NONE)

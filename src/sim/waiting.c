@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "base/hash_table.h"
 #include "base/pages.h"
 #include "base/pairing.h"
@@ -32,8 +33,7 @@ struct waiting {
     uint64_t line_room, line_count;
     struct hash_table table;
     struct waiter *waiters; /* [1...]; 0 is none */
-    uint64_t count, room;
-    uint32_t free_waiters;
+    uint32_t count, room, free_waiters;
     bool out_of_memory;
 };
 
@@ -126,17 +126,7 @@ static uint32_t new_waiter(struct waiting *l) {
         l->free_waiters = l->waiters[w].next;
         return w;
     }
-    if (l->count >= l->room) {
-        uint64_t room = l->room ? 2 * l->room : 1024;
-        struct waiter *larger = room > UINT32_MAX ? NULL
-                                                  : pages_grow(l->waiters, l->room * sizeof *larger,
-                                                               room * sizeof *larger);
-        if (!larger)
-            return 0;
-        l->waiters = larger;
-        l->room = room;
-    }
-    return (uint32_t)l->count++;
+    return ROOM_FOR_ONE_BY(pages_grow, l->waiters, l->count, l->room, 1024) ? l->count++ : 0;
 }
 
 static inline bool is_earlier(const struct waiter *a, const struct waiter *b) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/grow.h"
 #include "base/text.h"
 #include "sim/rank_set.h"
 
@@ -30,14 +31,8 @@ static struct host_config host_of(const struct world_params *p) {
 }
 
 static struct world_card *add_card(struct world_cards *c) {
-    if (c->count == c->room) {
-        uint32_t room = c->room ? 2 * c->room : 4;
-        struct world_card **larger = realloc(c->card, sizeof(struct world_card *) * room);
-        if (!larger)
-            return NULL;
-        c->card = larger;
-        c->room = room;
-    }
+    if (!ROOM_FOR_ONE(c->card, c->count, c->room, 4))
+        return NULL;
     struct world_card *card = calloc(1, sizeof *card);
     if (card)
         c->card[c->count++] = card;
@@ -142,15 +137,7 @@ static int note_setting(struct world_cards *c, const char *assignment, struct sp
     uint32_t rank = (uint32_t)strtoul(c->about, NULL, 10);
     if (name)
         snprintf(name, bytes, "%s:%.*s", c->about, (int)strcspn(assignment, "="), assignment);
-    if (name && c->settings == c->setting_room) {
-        uint32_t room = c->setting_room ? 2 * c->setting_room : 8;
-        struct world_setting *larger = realloc(c->setting, sizeof *larger * room);
-        if (larger) {
-            c->setting = larger;
-            c->setting_room = room;
-        }
-    }
-    if (!name || c->settings == c->setting_room) {
+    if (!name || !ROOM_FOR_ONE(c->setting, c->settings, c->setting_room, 8)) {
         free(name);
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     }

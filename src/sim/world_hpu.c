@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/pages.h"
 #include "hpu/code_store.h"
 #include "hpu/gdb.h"
@@ -47,14 +48,8 @@ static struct world_code *code_new(struct spin_world *w, const struct spin_image
              memcmp(c->constants, im->constants.content, im->constants.filled) == 0))
             return c;
     }
-    if (w->codes == w->code_room) {
-        uint32_t room = w->code_room ? 2 * w->code_room : 8;
-        struct world_code *larger = realloc(w->code, sizeof *larger * room);
-        if (!larger)
-            return NULL;
-        w->code = larger;
-        w->code_room = room;
-    }
+    if (!ROOM_FOR_ONE(w->code, w->codes, w->code_room, 8))
+        return NULL;
     struct world_code c = {.bytes = im->code.bytes, .constant_bytes = im->constants.bytes};
     uint8_t *content = malloc(im->code.bytes ? im->code.bytes : 1);
     c.constants = calloc(1, im->constants.bytes ? im->constants.bytes : 1);
@@ -183,14 +178,8 @@ static void heap_free(uint8_t *heap, uint32_t index) {
 }
 
 static struct world_executor *executor_new(struct spin_world *w) {
-    if (w->executors == w->executor_room) {
-        uint32_t room = w->executor_room ? 2 * w->executor_room : 64;
-        struct world_executor **larger = realloc(w->executor, sizeof *larger * room);
-        if (!larger)
-            return NULL;
-        w->executor = larger;
-        w->executor_room = room;
-    }
+    if (!ROOM_FOR_ONE(w->executor, w->executors, w->executor_room, 64))
+        return NULL;
     struct world_executor *e = aligned_alloc(_Alignof(struct world_executor), sizeof *e);
     if (!e)
         return NULL;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "sim/link.h"
 
 const void *world_libc_call(const char *name) {
@@ -87,14 +88,8 @@ void world_exit(struct world_thread *t, int status, bool in_order) {
 
 static bool add_handler(void (*call)(void *, int), void *argument) {
     struct world_libc *c = world_libc(world_current());
-    if (c->handler_count == c->handler_room) {
-        uint32_t room = c->handler_room ? 2 * c->handler_room : 8;
-        struct exit_handler *larger = realloc(c->handlers, room * sizeof *larger);
-        if (!larger)
-            return false;
-        c->handlers = larger;
-        c->handler_room = room;
-    }
+    if (!ROOM_FOR_ONE(c->handlers, c->handler_count, c->handler_room, 8))
+        return false;
     c->handlers[c->handler_count++] = (struct exit_handler){call, argument};
     return true;
 }
