@@ -168,11 +168,10 @@ void nic_block_end(struct nic *nic, struct nic_incoming *in);
 void nic_block_target_in(struct nic *nic, const struct nic_pages *pages);
 struct nic_extent nic_block_target_extent(struct nic *nic, const struct nic_move *move);
 
-/* Of a pages' range. */
-static inline bool nic_pages_meet(const struct nic_pages *pages, const uint8_t *host,
-                                  uint64_t bytes) {
-    return host < pages->host + pages->bytes && pages->host < host + bytes;
-}
+/* nic_page.c: does a packet wait for one of the pages? It has `bytes` of `out`, or of `in`, from
+ * `offset` on; what is nobody's memory any more waits for nothing, and may go on as well. */
+bool nic_page_meets(struct nic *nic, const struct nic_pages *pages, const struct nic_outgoing *out,
+                    const struct nic_incoming *in, uint64_t offset, uint64_t bytes);
 
 /* Which bytes of a message a block has. */
 static inline uint32_t nic_block_length(uint32_t block, uint32_t block_bytes, uint64_t payload) {

@@ -327,26 +327,13 @@ static uint32_t bytes_at(const struct nic_assembly *a, uint32_t block, uint32_t 
     return left < each ? left : each;
 }
 
-/* Does a packet wait for one of the pages? What is nobody's memory any more does not wait. */
 static bool meets(struct nic *nic, const struct nic_assembly *a, const struct nic_block_in *b,
                   uint32_t place, const struct nic_pages *pages) {
     struct nic_packet packet = {.bytes = bytes_at(a, b->block, place),
                                 .offset = (uint64_t)b->block * a->block_bytes +
                                           (uint64_t)place * a->packet_bytes};
-    uint64_t bytes = nic_accepted(a->incoming, &packet);
-    for (uint64_t done = 0; done < bytes;) {
-        struct nic_segment piece[NIC_SEGMENTS];
-        uint32_t pieces =
-            nic_receive_pieces(nic, a->incoming, packet.offset + done, bytes - done, piece);
-        if (!pieces)
-            return true;
-        for (uint32_t i = 0; i < pieces; i++) {
-            if (nic_pages_meet(pages, piece[i].host, piece[i].bytes))
-                return true;
-            done += piece[i].bytes;
-        }
-    }
-    return false;
+    return nic_page_meets(nic, pages, NULL, a->incoming, packet.offset,
+                          nic_accepted(a->incoming, &packet));
 }
 
 /* One that will never be there counts as here. */

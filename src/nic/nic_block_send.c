@@ -372,24 +372,11 @@ void nic_block_fetched(struct nic *nic, struct nic_departure *d) {
 
 /* ---- Pages at the source ---- */
 
-/* Does a packet wait for one of the pages? What is nobody's memory any more does not wait. */
 static bool meets(struct nic *nic, const struct nic_block_out *b, uint32_t place,
                   const struct nic_pages *pages) {
     struct nic_packet packet = {0};
     make_packet(nic, (struct nic_block_out *)b, place, &packet);
-    for (uint64_t done = 0; done < packet.bytes;) {
-        struct nic_segment piece[NIC_SEGMENTS];
-        uint32_t pieces = nic_send_pieces(nic, b->transfer->outgoing, packet.offset + done,
-                                          packet.bytes - done, piece, NIC_SEGMENTS);
-        if (!pieces)
-            return true;
-        for (uint32_t i = 0; i < pieces; i++) {
-            if (nic_pages_meet(pages, piece[i].host, piece[i].bytes))
-                return true;
-            done += piece[i].bytes;
-        }
-    }
-    return false;
+    return nic_page_meets(nic, pages, b->transfer->outgoing, NULL, packet.offset, packet.bytes);
 }
 
 static bool block_in(struct nic *nic, struct nic_block_out *b, const struct nic_pages *pages) {

@@ -118,6 +118,27 @@ static void repeat(struct nic *nic, struct nic_move *move, bool failed) {
         nic_moved(nic, move, how, nic->now);
 }
 
+static bool meets(const struct nic_pages *pages, const uint8_t *host, uint64_t bytes) {
+    return host < pages->host + pages->bytes && pages->host < host + bytes;
+}
+
+bool nic_page_meets(struct nic *nic, const struct nic_pages *pages, const struct nic_outgoing *out,
+                    const struct nic_incoming *in, uint64_t offset, uint64_t bytes) {
+    for (uint64_t end = offset + bytes; offset < end;) {
+        struct nic_segment piece[NIC_SEGMENTS];
+        uint32_t pieces = out ? nic_send_pieces(nic, out, offset, end - offset, piece, NIC_SEGMENTS)
+                              : nic_receive_pieces(nic, in, offset, end - offset, piece);
+        if (!pieces)
+            return true;
+        for (uint32_t i = 0; i < pieces; i++) {
+            if (meets(pages, piece[i].host, piece[i].bytes))
+                return true;
+            offset += piece[i].bytes;
+        }
+    }
+    return false;
+}
+
 void nic_paged_in(struct nic *nic, const struct nic_pages *pages, uint64_t now) {
     nic->now = now;
     struct nic_parked *waiting = nic->first_parked;
@@ -126,7 +147,7 @@ void nic_paged_in(struct nic *nic, const struct nic_pages *pages, uint64_t now) 
     while (waiting) {
         struct nic_parked *p = waiting;
         waiting = p->next;
-        if (!nic_pages_meet(pages, p->move.host, p->move.bytes)) {
+        if (!meets(pages, p->move.host, p->move.bytes)) {
             p->next = NULL;
             *nic->parked_end = p;
             nic->parked_end = &p->next;

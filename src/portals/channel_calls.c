@@ -403,19 +403,7 @@ int spin_map_ranks(uint32_t ni_handle) {
     return CHANNEL_CALL(CHANNEL_MAP, ni_handle);
 }
 
-static int use_memory(enum portals_memory how, const void *at, uint64_t bytes) {
+int own_pages_call(enum portals_memory how, const void *at, uint64_t bytes) {
     int code = how == PORTALS_PIN ? SPIN_OK : own_pages_use(how, at, bytes);
     return code ? code : CHANNEL_CALL(CHANNEL_MEMORY, how, AT(at), bytes);
-}
-
-int spin_touch(void *at, size_t bytes) {
-    return use_memory(PORTALS_TOUCH, at, bytes);
-}
-
-int spin_pin(const void *at, size_t bytes) {
-    return use_memory(PORTALS_PIN, at, bytes);
-}
-
-int spin_discard(void *at, size_t bytes) {
-    return use_memory(PORTALS_DISCARD, at, bytes);
 }

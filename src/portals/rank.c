@@ -62,21 +62,9 @@ int spin_map_ranks(uint32_t ni_handle) {
     return job ? job->map(context, ni_handle) : PTL_NO_INIT;
 }
 
-static int use_memory(enum portals_memory how, const void *at, uint64_t bytes) {
+int own_pages_call(enum portals_memory how, const void *at, uint64_t bytes) {
     void *context;
     const struct portals_job *job = job_here(&context);
     return job && job->memory ? job->memory(context, how, at, bytes)
                               : own_pages_use(how, at, bytes);
-}
-
-int spin_touch(void *at, size_t bytes) {
-    return use_memory(PORTALS_TOUCH, at, bytes);
-}
-
-int spin_pin(const void *at, size_t bytes) {
-    return use_memory(PORTALS_PIN, at, bytes);
-}
-
-int spin_discard(void *at, size_t bytes) {
-    return use_memory(PORTALS_DISCARD, at, bytes);
 }
