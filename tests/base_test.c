@@ -25,6 +25,7 @@
 #include "base/pairing.h"
 #include "base/pool.h"
 #include "base/rng.h"
+#include "base/search.h"
 #include "base/temporary.h"
 #include "base/text.h"
 #include "base/zone.h"
@@ -779,6 +780,20 @@ TEST(an_array_grows_by_doubling) {
     for (uint32_t i = 0; i < count; i++)
         CHECK(array[i] == i);
     free(array);
+}
+
+TEST(a_search_counts_what_comes_before) {
+    static const uint32_t sorted[] = {2, 3, 3, 5, 9};
+    for (uint32_t count = 0; count <= 5; count++)
+        for (uint32_t at = 0; at < 11; at++) {
+            size_t less = 0, most = 0;
+            for (uint32_t i = 0; i < count; i++) {
+                less += sorted[i] < at;
+                most += sorted[i] <= at;
+            }
+            CHECK(COUNT_BEFORE(i, count, sorted[i] < at) == less);
+            CHECK(COUNT_BEFORE(i, count, sorted[i] <= at) == most);
+        }
 }
 
 static void *no_memory(void *at, size_t old, size_t bytes) {

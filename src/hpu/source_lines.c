@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/search.h"
 #include "hpu/image.h"
 
 struct line_row {
@@ -87,18 +88,12 @@ bool image_lines_find(struct spin_image *im, uint32_t address, const char **file
     const struct image_lines *t = im->lines;
     if (!t || !t->count || address < t->row[0].address)
         return false;
-    size_t low = 0, high = t->count; /* the last row at or before the address */
-    while (high - low > 1) {
-        size_t middle = (low + high) / 2;
-        if (t->row[middle].address <= address)
-            low = middle;
-        else
-            high = middle;
-    }
-    if (t->row[low].line == 0 || !t->row[low].file)
+    const struct line_row *last =
+        &t->row[COUNT_BEFORE(i, t->count, t->row[i].address <= address) - 1];
+    if (last->line == 0 || !last->file)
         return false;
-    *file = t->row[low].file;
-    *line = t->row[low].line;
+    *file = last->file;
+    *line = last->line;
     return true;
 }
 

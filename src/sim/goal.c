@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/pages.h"
+#include "base/search.h"
 
 struct goal_link {
     uint32_t before, after; /* `after` with GOAL_ON_START */
@@ -111,15 +112,8 @@ bool goal_add_portals(struct spin_goal *goal, struct goal_portals portals) {
 }
 
 const struct goal_portals *goal_portals_of(const struct spin_goal *goal, uint32_t op) {
-    uint32_t low = 0, high = goal->portals_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (goal->portals[middle].op < op)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < goal->portals_count && goal->portals[low].op == op ? &goal->portals[low] : NULL;
+    size_t at = COUNT_BEFORE(i, goal->portals_count, goal->portals[i].op < op);
+    return at < goal->portals_count && goal->portals[at].op == op ? &goal->portals[at] : NULL;
 }
 
 /* Sorts the successors of one operation by type, those on its start before those on its end, and

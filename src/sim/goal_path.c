@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/pages.h"
+#include "base/search.h"
 
 enum { NOBODY = UINT32_MAX };
 
@@ -77,15 +78,7 @@ uint64_t goal_path_start_ps(const struct goal_path *p, uint32_t what) {
 }
 
 static uint32_t rank_of(const struct spin_goal *goal, uint32_t op) {
-    uint32_t low = 0, high = goal->num_ranks;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (goal->first_op[middle] <= op)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)COUNT_BEFORE(i, goal->num_ranks, goal->first_op[i] <= op) - 1;
 }
 
 static struct spin_goal_step describe(const struct goal_path *p, struct cause c, uint64_t end_ps) {

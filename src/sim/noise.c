@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/grow.h"
 #include "base/rng.h"
+#include "base/search.h"
 #include "base/units.h"
 
 struct detour {
@@ -153,22 +154,9 @@ static uint64_t offset_of(const struct noise *n, uint32_t rank) {
     return rng_u64(&rng) % n->period_ps;
 }
 
-/* How many detours begin before `at` in the record. */
-static size_t detours_before(const struct noise *n, uint64_t at) {
-    size_t low = 0, high = n->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (n->detours[middle].start_ps < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Time for work in the record before `at`. */
 static uint64_t free_before(const struct noise *n, uint64_t at) {
-    size_t count = detours_before(n, at);
+    size_t count = COUNT_BEFORE(i, n->count, n->detours[i].start_ps < at);
     if (count == 0)
         return at;
     const struct detour *d = &n->detours[count - 1];
@@ -179,17 +167,11 @@ static uint64_t free_before(const struct noise *n, uint64_t at) {
 /* The first moment of the record before which `work` of free time lies: work that ends as a detour
  * begins is not delayed by it. */
 static uint64_t when_free(const struct noise *n, uint64_t work) {
-    size_t low = 0, high = n->count; /* the detours that begin strictly within the work */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (n->detours[middle].free_before_ps < work)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0)
+    /* detours that begin strictly within the work */
+    size_t within = COUNT_BEFORE(i, n->count, n->detours[i].free_before_ps < work);
+    if (within == 0)
         return work;
-    const struct detour *d = &n->detours[low - 1];
+    const struct detour *d = &n->detours[within - 1];
     return d->start_ps + d->length_ps + (work - d->free_before_ps);
 }
 
