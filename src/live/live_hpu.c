@@ -19,16 +19,11 @@
 #include "nic/flow.h"
 #include "nic/nic_call.h"
 
-#define GUARD_BYTES 64u
-#define BUDGET      100000000u /* instructions: a handler that loops ends after some 50 ms */
+#define BUDGET 100000000u /* instructions: a handler that loops ends after some 50 ms */
 
 #define MOST_TOLD 100u /* faults of handlers, in words */
 
-#define PACKET_ADDRESS (MAP_L1_BASE + MAP_L1_PACKETS + CALL_HEADROOM)
-#define HEAP_ADDRESS   (MAP_L1_BASE + MAP_L1_SCRATCH)
-#define STATE_ADDRESS  (HEAP_ADDRESS + HEAP_BYTES + GUARD_BYTES)
-#define PAD_ADDRESS    (MAP_L1_BASE + MAP_L1_STRIDE + MAP_L1_SCRATCH) /* the state has any size */
-#define PAD_BYTES      4096u /* as in worlds and 'card run' where nothing is said */
+#define PAD_BYTES 4096u /* as in worlds and 'card run' where nothing is said */
 
 struct live_executor {
     struct hpu hpu; /* first: the port's card finds its executor through it */
@@ -215,11 +210,11 @@ static void give_memory(struct live_executor *e, const struct live_code *code) {
         .data = {im->data.address, im->data.bytes, code->data, NULL},
         .handler_data = {im->handler_data.address, im->handler_data.bytes, code->handler_data,
                          NULL},
-        .memory = {STATE_ADDRESS, h->state_bytes, h->state, NULL},
+        .memory = {NIC_HANDLER_STATE, h->state_bytes, h->state, NULL},
         .memory_region = HPU_REGION_L1,
-        .scratchpad = {{PAD_ADDRESS, im->info.is_pspin ? PAD_BYTES : 0, code->pad, NULL}}};
-    e->core =
-        (struct invoke_core){.stack = e->stack, .heap = {HEAP_ADDRESS, HEAP_BYTES, e->heap, NULL}};
+        .scratchpad = {{NIC_HANDLER_PAD, im->info.is_pspin ? PAD_BYTES : 0, code->pad, NULL}}};
+    e->core = (struct invoke_core){.stack = e->stack,
+                                   .heap = {NIC_HANDLER_HEAP, HEAP_BYTES, e->heap, NULL}};
     struct hpu_direct direct[2];
     memcpy(direct, e->hpu.direct, sizeof direct); /* found with the lock */
     hpu_init(&e->hpu, code->code, e->number);
@@ -231,7 +226,7 @@ static void give_memory(struct live_executor *e, const struct live_code *code) {
 
 static void call_handler(struct live_executor *e) {
     struct invoke_call call;
-    nic_task_call(&call, e->task, e->packet, PACKET_ADDRESS, STATE_ADDRESS);
+    nic_task_call(&call, e->task, e->packet);
     e->context.host_address = e->host_at;
     e->context.host_bytes = e->host_bytes;
     call.budget_cycles = BUDGET;

@@ -1,11 +1,12 @@
-/* How a handler of a message is called, the same on every card: its header (ptl_header_t), and its
- * call where the packet is copied to the HPU's memory. */
+/* How a handler of a message is called, the same on every card: its header (ptl_header_t); and on
+ * a Portals card, where what it has is in the HPU's memory, and its call. */
 #ifndef SPIN_NIC_NIC_CALL_H
 #define SPIN_NIC_NIC_CALL_H
 
 #include <string.h>
 
 #include "hpu/call.h"
+#include "hpu/heap.h"
 #include "hpu/hpu_invoke.h"
 #include "nic/nic.h"
 
@@ -32,24 +33,30 @@ static inline struct call_header nic_call_header(const struct nic_task *t) {
     };
 }
 
-/* The call of a task whose packet stands alone in L1 at `address`. Its data goes to `room`, behind
- * the headroom of a call, unless the task owns it or only reads it and it is used as it is; `state`
- * is where the entry's handler memory is. Left to the card: the budget. Fields are set one by one,
- * and those that such a call has no use for are not: clearing all takes longer than a short handler
- * does. */
-static inline void nic_task_call(struct invoke_call *call, const struct nic_task *t, uint8_t *room,
-                                 uint32_t address, uint32_t state) {
+/* Where the handlers of a Portals card, which is one cluster, find what each has for itself. The
+ * state may have any size, so the scratchpad that they share is where another cluster's L1 is. */
+#define NIC_HANDLER_PACKET (MAP_L1_BASE + MAP_L1_PACKETS + CALL_HEADROOM)
+#define NIC_HANDLER_HEAP   (MAP_L1_BASE + MAP_L1_SCRATCH)
+#define NIC_HANDLER_STATE  (NIC_HANDLER_HEAP + HEAP_BYTES + 64u) /* guarded */
+#define NIC_HANDLER_PAD    (MAP_L1_BASE + MAP_L1_STRIDE + MAP_L1_SCRATCH)
+
+/* The call of a task. Its data goes to `room`, behind the headroom of a call, unless the task owns
+ * it or only reads it and it is used as it is. Left to the card: the budget. Fields are set one by
+ * one, and those that such a call has no use for are not: clearing all takes longer than a short
+ * handler does. */
+static inline void nic_task_call(struct invoke_call *call, const struct nic_task *t,
+                                 uint8_t *room) {
     bool pspin = t->handlers->image->info.is_pspin, as_it_is = t->owns_data || t->reads_only;
     call->entry = t->entry;
     call->kind = pspin ? SPIN_PSPIN_HANDLER : (enum spin_handler_kind)t->kind;
     call->packet = as_it_is ? (uint8_t *)(uintptr_t)t->data : room + CALL_HEADROOM;
-    call->address = address;
+    call->address = NIC_HANDLER_PACKET;
     call->headroom = CALL_HEADROOM;
     call->bytes = call->length = t->bytes;
     call->reads_only = t->reads_only;
     call->arguments = call->l2_packet = NULL;
-    call->l2_address = pspin ? address : 0; /* there is one copy */
-    call->memory_address = state;
+    call->l2_address = pspin ? NIC_HANDLER_PACKET : 0; /* there is one copy */
+    call->memory_address = NIC_HANDLER_STATE;
     call->memory_bytes = (uint32_t)t->handlers->state_bytes;
     call->offset = (uint32_t)t->offset;
     call->user_hdr_bytes = t->user_hdr_bytes;

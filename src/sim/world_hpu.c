@@ -22,12 +22,6 @@
 #include "sim/world_private.h"
 #include "spin/driver.h"
 
-#define GUARD_BYTES 64u
-
-#define PACKET_ADDRESS (MAP_L1_BASE + MAP_L1_PACKETS + CALL_HEADROOM)
-#define HEAP_ADDRESS   (MAP_L1_BASE + MAP_L1_SCRATCH)
-#define STATE_ADDRESS  (HEAP_ADDRESS + HEAP_BYTES + GUARD_BYTES)
-#define PAD_ADDRESS    (MAP_L1_BASE + MAP_L1_STRIDE + MAP_L1_SCRATCH) /* the state has any size */
 _Static_assert(offsetof(struct world_executor, stack) % 16 == MAP_L1_RUNTIME % 16,
                "atomics on the stack need the host's alignment to be the handler's");
 
@@ -263,9 +257,9 @@ static bool describe(struct world_executor *e, const struct world_code *code) {
         .constants = {im->constants.address, im->constants.bytes, code->constants, NULL},
         .data = {im->data.address, im->data.bytes, data, NULL},
         .handler_data = {im->handler_data.address, im->handler_data.bytes, handler_data, NULL},
-        .memory = {STATE_ADDRESS, p->state_bytes, p->state, NULL},
+        .memory = {NIC_HANDLER_STATE, p->state_bytes, p->state, NULL},
         .memory_region = HPU_REGION_L1,
-        .scratchpad = {{PAD_ADDRESS, pad_bytes, pad, NULL}}, /* the card is one cluster */
+        .scratchpad = {{NIC_HANDLER_PAD, pad_bytes, pad, NULL}},
         .host_address = host.base,
         .host_bytes = host.bytes};
     return (data || !im->data.bytes) && (handler_data || !im->handler_data.bytes) &&
@@ -277,13 +271,14 @@ static void give_memory(struct world_executor *e, const struct world_code *code)
     hpu_init(&e->hpu, code->code, e->hpu_number);
     port_open(&e->port, &e->hpu, &card, e->context.image->info.is_pspin);
     e->port.mtu_bytes = (uint32_t)w->params.network.mtu_bytes;
-    e->core = (struct invoke_core){
-        .stack = e->stack, .heap = {HEAP_ADDRESS, HEAP_BYTES, e->heap, NULL}, .check = w->check};
+    e->core = (struct invoke_core){.stack = e->stack,
+                                   .heap = {NIC_HANDLER_HEAP, HEAP_BYTES, e->heap, NULL},
+                                   .check = w->check};
     hpu_invoke_open(&e->port, &e->context, &e->core);
     e->before = e->context.image->info.is_pspin || w->check /* the heap's window is the last */
                     ? -1
-                    : hpu_add_window(&e->hpu, PACKET_ADDRESS - CALL_HEADROOM, 0, e->no_packet, true,
-                                     HPU_REGION_L1);
+                    : hpu_add_window(&e->hpu, NIC_HANDLER_PACKET - CALL_HEADROOM, 0, e->no_packet,
+                                     true, HPU_REGION_L1);
 }
 
 /* Most handlers are of the image that the executor ran last: then only what belongs to the entry is
@@ -348,7 +343,7 @@ static bool becomes_own(struct world_executor *e) {
     struct hpu *h = &e->hpu;
     struct hpu_window *w = &h->window[INVOKE_PACKET];
     struct nic_task *t = (struct nic_task *)(uintptr_t)e->task;
-    uint32_t from = PACKET_ADDRESS - CALL_HEADROOM, bytes = CALL_HEADROOM + t->bytes;
+    uint32_t from = NIC_HANDLER_PACKET - CALL_HEADROOM, bytes = CALL_HEADROOM + t->bytes;
     if (!t->reads_only || h->fault != HPU_FAULT_SEGV || h->fault_address - from >= bytes)
         return false;
     uint8_t *room = packet_room(e);
@@ -372,7 +367,7 @@ static bool becomes_own(struct world_executor *e) {
 
 static void call_handler(struct world_executor *e, uint8_t *room) {
     struct invoke_call call;
-    nic_task_call(&call, e->task, room, PACKET_ADDRESS, STATE_ADDRESS);
+    nic_task_call(&call, e->task, room);
     if (e->before >= 0)
         hpu_size_window(&e->hpu.window[e->before], e->task->reads_only ? CALL_HEADROOM : 0, true);
     if (e->task->reads_only) {
