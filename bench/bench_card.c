@@ -115,7 +115,7 @@ static void compare(const struct spin_image *image) {
     beside("reduce, 32 packets of one message: throughput", (double)s.throughput_mbit / 1e3, 60.6,
            "Gbit/s");
     beside("  HPUs that ran", s.hpus_used, 20, "");
-    beside("  cycles a word", (double)h->cycles / (double)h->runs / 249, 8.1, "cycles");
+    beside("  cycles per word", (double)h->cycles / (double)h->runs / 249, 8.1, "cycles");
     /* The RTL's count of a handler has three instructions of the runtime in it: its empty handler
      * is 4, of which one is its own. */
     run(image, "pingpong_ph", NULL, (struct load){32, 0, 1024, 1, 20000, {0}}, &s, &events);

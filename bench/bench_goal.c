@@ -1,6 +1,6 @@
-/* GOAL replay under LogGOPS: events a second, memory, text parsed a second, and how cost grows with
- * the number of ranks; or one file as a whole command, beside LogGOPSim where that is installed.
- * usage: bench-goal [quick], bench-goal beside OPENSPIN */
+/* GOAL replay under LogGOPS: events per second, memory, text parsed per second, and how cost grows
+ * with the number of ranks; or one file as a whole command, beside LogGOPSim where that is
+ * installed. usage: bench-goal [quick], bench-goal beside OPENSPIN */
 #include <inttypes.h>
 
 #include "measure.h"

@@ -63,7 +63,7 @@ static void kernel_table(const struct spin_image *image, const char *linux_progr
                               [TIMED_INTERPRETER] = make(image, false, SPIN_JIT_OFF, 0)};
     double sum[WAYS] = {0};
     bool beaten = true;
-    printf("kernels: nanoseconds a round, best of 5, and times native\n%-10s", "");
+    printf("kernels: nanoseconds per round, best of 5, and times native\n%-10s", "");
     for (int way = 0; way < WAYS; way++)
         printf(" %12s %5s", way_name[way], way == NATIVE ? "" : "");
     printf("\n");
@@ -157,7 +157,7 @@ static void sandbox_table(const struct spin_image *image) {
     double sum[COLUMNS] = {0};
     for (int i = 0; i < COLUMNS; i++)
         m[i] = make(image, i < SANDBOXES, SPIN_JIT_FORCE, 1 + (uint32_t)i);
-    printf("what the sandbox costs: nanoseconds a round, best of 9, and times the code without "
+    printf("what the sandbox costs: nanoseconds per round, best of 9, and times the code without "
            "one\n%-10s %13s %13s %8s   %13s %13s %8s\n",
            "", "checks", "guard pages", "none", "timed: checks", "guard pages", "none");
     for (size_t k = 0; k < COUNT; k++)

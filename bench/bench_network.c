@@ -1,6 +1,6 @@
-/* Packet-hops a second of the packet network: permutation, uniform and incast traffic on fat trees
- * of 36-port switches, a torus and a dragonfly. Usage: bench-network [quick]; quick leaves out the
- * large ones, BENCH_ONLY=n runs row n alone. */
+/* Packet-hops per second of the packet network: permutation, uniform and incast traffic on fat
+ * trees of 36-port switches, a torus and a dragonfly. Usage: bench-network [quick]; quick leaves
+ * out the large ones, BENCH_ONLY=n runs row n alone. */
 #include <inttypes.h>
 
 #include "measure.h"

@@ -31,7 +31,7 @@ static double mips(struct machine *m, const struct spin_image *image, const char
 static void per_call(const struct spin_image *image, const char *name, bool functional) {
     uint64_t instructions;
     double ns = call_ns(image, name, functional, SPIN_JIT_OFF, &instructions);
-    printf("%-12s %-10s %4llu instructions %8.1f ns a call\n", name,
+    printf("%-12s %-10s %4llu instructions %8.1f ns per call\n", name,
            functional ? "functional" : "timed", (unsigned long long)instructions, ns);
 }
 
@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
     if (spin_image_load(&image, argv[1], NULL, &err))
         die(err.text);
     bench_machine();
-    printf("million instructions a second, best of 3\n\n");
+    printf("million instructions per second, best of 3\n\n");
     printf("%-10s %12s %12s %12s %12s %10s %10s\n", "kernel", "per repeat", "functional", "timed",
            "qemu", "func/qemu", "timed/func");
     struct machine f = make(image, true, SPIN_JIT_OFF, 0), t = make(image, false, SPIN_JIT_OFF, 0);

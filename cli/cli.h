@@ -115,8 +115,8 @@ bool cli_is_printed(const char *json, const char *csv);
 /* "1ms,25us": the operating system takes 25 us of every ms. 0, or the status after the error. */
 int cli_noise(const struct cli_command *command, const char *text, struct spin_noise *noise);
 
-/* "400Gbit/s" or "12.5" (Gbit/s), in bits a second; "2GHz" or "1500" (MHz), as a period. 0, or the
- * status after the error. */
+/* "400Gbit/s" or "12.5" (Gbit/s), in bits per second; "2GHz" or "1500" (MHz), as a period. 0, or
+ * the status after the error. */
 int cli_rate(const struct cli_command *command, const char *shown, const char *text,
              uint64_t *bits_per_s);
 int cli_clock(const struct cli_command *command, const char *shown, const char *text,

@@ -578,7 +578,7 @@ TEST(ends_of_the_address_space) {
                 }
 }
 
-/* Random walks of several accesses a turn, in and out of the windows. */
+/* Random walks of several accesses per turn, in and out of the windows. */
 TEST(random_walks) {
     static struct machine plain, jit;
     static const uint32_t homes[] = {EDGY + 0x200,    EDGY,     FIXED_ROOM + 0x400, 0x1000,

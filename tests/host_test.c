@@ -64,7 +64,8 @@ TEST(gap_and_overhead_of_dma_count) {
     hosts_free(h);
 }
 
-/* A copy pays the latency once and two bytes of bandwidth a byte; DMA and copy share the memory. */
+/* A copy pays the latency once and two bytes of bandwidth per byte; DMA and copy share the memory.
+ */
 TEST(copies_and_dma_share_the_memory) {
     struct host_config c;
     struct hosts *h = make("sc17-int", NULL, &c);

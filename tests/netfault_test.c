@@ -25,7 +25,7 @@ TEST(faults_happen_at_their_rate_and_repeat_by_seed) {
         struct world *a = faulty_run("switch:32", &c, 2000), *b = faulty_run("switch:32", &c, 2000);
         struct net_counts n = network_counts(a->net);
         CHECK_EQ(n.injected, 64000);
-        /* Two links a packet; expectations from the rates, bounds of five standard deviations. */
+        /* Two links per packet; expectations from the rates, bounds of five standard deviations. */
         uint64_t all = n.injected + n.duplicated;
         CHECK(n.duplicated > 3500 && n.duplicated < 4100);
         double lost = (double)n.fate[NET_LOST] / (double)all;

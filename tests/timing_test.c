@@ -352,14 +352,14 @@ TEST(empty_handler_of_the_rtl) {
     CHECK_EQ(c.cold, 21);
 }
 
-/* The reduce handler: 249 words, 5 instructions a word with a load and an amoadd, 1,267
- * instructions in 2,013 to 2,052 cycles, median 2,016: 8 a word and about 24 around the loop. */
+/* The reduce handler: 249 words, 5 instructions per word with a load and an amoadd, 1,267
+ * instructions in 2,013 to 2,052 cycles, median 2,016: 8 per word and about 24 around the loop. */
 TEST(reduce_loop_of_the_rtl) {
     static struct program p;
     struct start s = start_with_pointers();
     s.x[10] = DATA_BASE + 16;           /* the words */
     s.x[12] = DATA_BASE + 16 + 249 * 4; /* their end */
-    s.x[13] = DATA_BASE;                /* the sums, one a word on the card */
+    s.x[13] = DATA_BASE;                /* the sums, one per word on the card */
     CHECK(16 + 249 * 4 <= DATA_BYTES);
     p.bytes = 0;
     put(&p, rv_lw(14, 10, 0)); /* as gcc orders them: the amoadd waits for its load */

@@ -79,7 +79,7 @@ TEST(generated_packets_are_right) {
     CHECK_EQ(traffic_link(t), NIC_LINK_IP);
     for (uint32_t n = 0; n < 15; n++) {
         CHECK(next(t, &p));
-        CHECK_EQ(p.arrival_ps, n * 20480ull); /* 1024 B at 20 ps a byte */
+        CHECK_EQ(p.arrival_ps, n * 20480ull); /* 1024 B at 20 ps per byte */
         CHECK_EQ(p.length, 1024);
         CHECK_EQ(p.copy_bytes, 1024);
         CHECK_EQ(p.message, n / 5);
@@ -97,7 +97,7 @@ TEST(generated_packets_are_right) {
 }
 
 TEST(parts_of_a_picosecond_add_up) {
-    /* 300 Gbit/s is 26.667 ps a byte: 26667 fs */
+    /* 300 Gbit/s is 26.667 ps per byte: 26667 fs */
     struct traffic *t = open_or_fail("gen:packets=1001,size=101,rate=300Gbit/s");
     struct traffic_packet p = {0};
     while (next(t, &p))

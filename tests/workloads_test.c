@@ -198,7 +198,7 @@ TEST(synthetic_takes_the_instructions_asked_for) {
         struct on_rig_tally t = run_once("synthetic", settings, 1, (struct on_rig_options){0});
         CHECK_EQ(t.least_instructions, n);
         CHECK_EQ(t.most_instructions, n);
-        CHECK(t.least_cycles <= n + n / 16 + 8); /* about one a cycle */
+        CHECK(t.least_cycles <= n + n / 16 + 8); /* about one per cycle */
     }
 }
 

@@ -334,7 +334,7 @@ int dfs_write(const struct experiment_context *context, const struct dfs_write *
 }
 
 /* Half a MiB under way, or enough handlers for all HPUs, from several clients: one alone puts 15
- * million times a second. */
+ * million times per second. */
 void dfs_flood(struct dfs_write *w) {
     enum { UNDER_WAY = 512 << 10, MOST = 24, WINDOWS = 6 };
     w->clients = 4;

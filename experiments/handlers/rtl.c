@@ -26,7 +26,7 @@ __handler__ void fetch_and_send_ph(handler_args_t *args) {
     spin_send_packet(ip, bytes, &sending);
 }
 
-/* Adds the packet's words to the cluster's, one an iteration. */
+/* Adds the packet's words to the cluster's, one per iteration. */
 __handler__ void reduce_each_ph(handler_args_t *args) {
     task_t *task = args->task;
     uint8_t *payload;

@@ -161,7 +161,7 @@ static void compare(struct sheet *s, const double *local, const double *remote, 
     c = sheet_claim(s, "B9", "cycles", dma[smallest_dma], 21, "L2 by DMA, 16 B");
     sheet_calibrated(c, "the cycles to issue a DMA were fitted to this");
     c = sheet_claim(s, "B9", "cycles", dma[page], 89, "L2 by DMA, 4 KiB");
-    sheet_because(c, "64 B a cycle and what 16 B take");
+    sheet_because(c, "64 B per cycle and what 16 B take");
     sheet_note(s,
                "The paper's \"Gbit/s\" are 2^30 bit/s: one word in its 2 cycles at 1 GHz is 16e9 "
                "bit/s, printed as 14.9. So are ours.");

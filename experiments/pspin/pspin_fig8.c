@@ -38,7 +38,7 @@ static int stream(const struct experiment_context *context, uint32_t count, uint
     return code;
 }
 
-/* Little's law: how long a packet keeps an HPU, times packets a time. Whole HPUs. */
+/* Little's law: how long a packet keeps an HPU, times packets per time. Whole HPUs. */
 static double mean_busy(const struct card_stats *stats, double gbit, uint32_t bytes) {
     double ns = (double)stats->hpu_busy_ps / 1000 / (double)stats->completed;
     return fmax(1, round(ns * gbit / 8 / bytes));

@@ -103,7 +103,7 @@ int pspin_fig9(const struct experiment_context *context, struct sheet *s, struct
     sheet_because(c, "of handlers/ping_pong; 20 to swap and 7 to send in the paper");
     sheet_note(s,
                "From L2 the packet goes out as it came, while the handler swaps in L1. Swapped in "
-               "L2 it costs four stores through a port that takes one access a cycle: the last "
+               "L2 it costs four stores through a port that takes one access per cycle: the last "
                "column.");
     return SPIN_OK;
 }

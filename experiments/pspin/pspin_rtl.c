@@ -1,5 +1,5 @@
 /* The card beside its public RTL under Verilator: one message of so many packets, one every `delay`
- * cycles (0: one a cycle), handlers by gcc 12 -O3 for rv32imac on both sides. */
+ * cycles (0: one per cycle), handlers by gcc 12 -O3 for rv32imac on both sides. */
 #include "figures.h"
 
 #include <math.h>

@@ -180,6 +180,6 @@ int sc17_fig3d(const struct experiment_context *context, struct sheet *s, struct
     sheet_note(s,
                "The host's core is charged 4 cycles per product (scalar code, ours) or three times "
                "the data at 150 GiB/s, whichever is longer; HPUs run the handler as compiled, one "
-               "instruction a cycle.");
+               "instruction per cycle.");
     return SPIN_OK;
 }

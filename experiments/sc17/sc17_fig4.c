@@ -50,7 +50,8 @@ int sc17_fig4(const struct experiment_context *context, struct sheet *s, struct 
                 "arrivals at 4,096 B");
     sheet_claim(s, "A11", "M/s", 1000 / rate_interval_ns(1, GBIT, GAP_NS), 150,
                 "arrivals of small packets");
-    sheet_note(s, "The paper prints G = 2.5 ps a byte; its own numbers need 20 ps a byte, which is "
-                  "2.5 ps a bit (400 Gbit/s). This uses 20 ps a byte.");
+    sheet_note(
+        s, "The paper prints G = 2.5 ps per byte; its own numbers need 20 ps per byte, which is "
+           "2.5 ps per bit (400 Gbit/s). This uses 20 ps per byte.");
     return SPIN_OK;
 }

@@ -6,7 +6,7 @@
 
 #include "aggregate.h"
 
-/* Eight words a turn: turning costs 4 cycles and a word 2. */
+/* Eight words per turn: turning costs 4 cycles and a word 2. */
 __handler__ void aggregate_ph(handler_args_t *args) {
     task_t *task = args->task;
     uint8_t *payload;

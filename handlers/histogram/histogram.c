@@ -21,7 +21,7 @@ INLINE void count_eight(histogram_pad_t *pad, const uint32_t *word, bool trusted
         count(pad, value[i], trusted);
 }
 
-/* Sixteen words a turn: turning costs 4 cycles and a word 5, of which the check is one. */
+/* Sixteen words per turn: turning costs 4 cycles and a word 5, of which the check is one. */
 INLINE void count_packet(handler_args_t *args, bool trusted) {
     task_t *task = args->task;
     uint8_t *payload;

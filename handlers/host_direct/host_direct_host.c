@@ -52,7 +52,7 @@ static int check(struct workload_run *base, const struct workload_results *resul
 }
 
 const struct workload host_direct_workload = {.name = "host_direct",
-                                              .about = "writes eight bytes a packet to the host",
+                                              .about = "writes eight bytes per packet to the host",
                                               .parameters = parameters,
                                               .run_bytes = sizeof(struct run),
                                               .begin = begin,

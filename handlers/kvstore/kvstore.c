@@ -1,4 +1,4 @@
-/* A cache of a key-value store on the card. The store is in host memory: eight bytes a key, of
+/* A cache of a key-value store on the card. The store is in host memory: eight bytes per key, of
  * which four are the value. A write goes to the cache and through to the store; a read is answered
  * from the cache, or from the store and then kept. The set of a key is its remainder, so a request
  * touches one set, and evicts within it what was used longest ago.

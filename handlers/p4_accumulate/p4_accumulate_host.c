@@ -9,8 +9,8 @@
 /* Cycles of a host's core for one product, which the RDMA variant computes there: what compilers
  * make of a plain loop for x86-64 by default, scalar SSE2, is about 15 instructions of which 4
  * load, 2 store and 6 compute. A Haswell core starts 4 instructions, 2 loads, 1 store and 2
- * floating-point operations a cycle, so 4 cycles. Vector code would be some times faster, and then
- * memory is the limit. The paper does not say. */
+ * floating-point operations per cycle, so 4 cycles. Vector code would be some times faster, and
+ * then memory is the limit. The paper does not say. */
 #define CYCLES_A_PRODUCT 4
 
 static float factor(uint32_t i) {

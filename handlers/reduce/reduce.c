@@ -22,7 +22,7 @@ static inline __attribute__((always_inline)) struct vectors vectors_of(handler_a
                             (volatile int32_t *)task->scratchpad[args->cluster_id]};
 }
 
-/* Eight words a turn: turning costs 4 cycles and a word 3. All loads before the first use, so
+/* Eight words per turn: turning costs 4 cycles and a word 3. All loads before the first use, so
  * that none is waited for. */
 __handler__ void reduce_ph(handler_args_t *args) {
     struct vectors v = vectors_of(args);
@@ -37,7 +37,7 @@ __handler__ void reduce_ph(handler_args_t *args) {
         amo_add(v.sum++, *v.word++);
 }
 
-/* A word a turn, in the order in which gcc 12 compiled it for the card's RTL: load, amoadd (which
+/* A word per turn, in the order in which gcc 12 compiled it for the card's RTL: load, amoadd (which
  * waits for it), two additions, branch. For comparing cycles with that. */
 __handler__ void reduce_words_ph(handler_args_t *args) {
     struct vectors v = vectors_of(args);

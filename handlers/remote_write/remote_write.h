@@ -20,7 +20,7 @@ typedef struct {
     volatile int32_t arrived; /* bytes */
 } remote_write_message_t;
 
-/* A window at the start of host memory; behind it, eight bytes a message to tell that it is over:
+/* A window at the start of host memory; behind it, eight bytes per message to tell that it is over:
  * the bytes that were written, and above them whether it was granted. */
 typedef struct {
     uint32_t key, window;

@@ -1,5 +1,5 @@
 /* Executes as many instructions as the first word of the payload says, its own 13 included, at
- * about one a cycle. In assembly, so that the count does not depend on a compiler: a loop of 32,
+ * about one per cycle. In assembly, so that the count does not depend on a compiler: a loop of 32,
  * then a jump into a row of 31 for what is left. */
 #include <handler.h>
 

@@ -19,14 +19,14 @@ typedef struct ni_conf {
 
 typedef struct no_conf {
     uint32_t axi_ar_buffer, axi_r_buffer;
-    double network_G; /* ns a byte; 0: 400 Gbit/s */
+    double network_G; /* ns per byte; 0: 400 Gbit/s */
     uint32_t max_pkt_size, max_network_queue_len;
 } no_conf_t;
 
 typedef struct pcie_slv_conf {
     uint32_t axi_aw_buffer, axi_w_buffer, axi_ar_buffer, axi_b_buffer, axi_r_buffer;
     uint32_t pcie_L; /* ns; 0: the card's */
-    double pcie_G;   /* ns a byte; 0: the card's */
+    double pcie_G;   /* ns per byte; 0: the card's */
 } pcie_slv_conf_t;
 
 /* slm_files_path: an image to load, for packet traces that name handlers by address; what is no
@@ -50,7 +50,7 @@ int pspinsim_run_tick(uint8_t *done_flag);
 int pspinsim_fini(void);
 
 /* Packets, in order. `wait_cycles` pass from this one's arrival to the next one's; with 0 the NIC
- * takes one a cycle. A packet waits for the inbound engine, which counts in its latency; one for
+ * takes one per cycle. A packet waits for the inbound engine, which counts in its latency; one for
  * which there is no room in L2 arrives later. Of `msgid` the low C_MSGID_WIDTH bits count. Contexts
  * are told apart by all that `ec` says. */
 int pspinsim_packet_add(spin_ec_t *ec, uint32_t msgid, uint8_t *data, size_t len, size_t l1_len,
@@ -63,7 +63,7 @@ typedef void (*pcie_slv_write_cb_t)(uint64_t addr, uint8_t *data, size_t len);
 typedef void (*pcie_slv_read_cb_t)(uint64_t addr, uint8_t *data, size_t len);
 typedef void (*pcie_mst_write_cb_t)(void *user_ptr);
 typedef void (*pcie_mst_read_cb_t)(void *user_ptr);
-/* Times in ps, 1,000 a cycle. */
+/* Times in ps, 1,000 per cycle. */
 typedef void (*pkt_feedback_cb_t)(uint64_t user_ptr, uint64_t nic_arrival_time,
                                   uint64_t pspin_arrival_time, uint64_t feedback_time);
 

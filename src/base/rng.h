@@ -1,4 +1,4 @@
-/* Seeded random numbers, the same on every machine: one generator an object, never a global. */
+/* Seeded random numbers, the same on every machine: one generator per object, never a global. */
 #ifndef SPIN_BASE_RNG_H
 #define SPIN_BASE_RNG_H
 

@@ -8,7 +8,7 @@
 enum setting_kind {
     SETTING_COUNT, /* uint64_t */
     SETTING_TIME,  /* uint64_t, ps */
-    SETTING_RATE,  /* uint64_t, fs a byte; 0: "none", as fast as it comes */
+    SETTING_RATE,  /* uint64_t, fs per byte; 0: "none", as fast as it comes */
     SETTING_BYTES, /* uint64_t */
     SETTING_TEXT,  /* const char *: who asks looks at it */
     SETTING_WORD,  /* unsigned: the place of the word in `words` */

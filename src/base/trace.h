@@ -1,4 +1,4 @@
-/* A trace that Perfetto and chrome://tracing open: one process a rank, one row a cpu and a nic
+/* A trace that Perfetto and chrome://tracing open: one process per rank, one row per cpu and a nic
  * (and, in the packet model, a link). Times in microseconds with the picoseconds as decimals. */
 #ifndef SPIN_BASE_TRACE_H
 #define SPIN_BASE_TRACE_H

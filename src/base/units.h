@@ -14,11 +14,12 @@ bool units_u64(const char *text, uint64_t *value);
 /* A time with an optional unit: fs, ps, ns, us, ms, s; a bare number is nanoseconds. Decimals are
  * taken exactly ("6.7ns" is 6700 ps); what is no whole number of picoseconds is refused. */
 bool units_time_ps(const char *text, uint64_t *ps);
-/* A time per byte, "20ps/B" or "20ps" or a rate "400Gbit/s" (20 ps a byte), in whole femtoseconds:
- * cards go down to 6.7 ps a byte, so picoseconds would not do. A bare number is nanoseconds. A rate
- * that is no whole number of femtoseconds a byte is rounded to the nearest. */
+/* A time per byte, "20ps/B" or "20ps" or a rate "400Gbit/s" (20 ps per byte), in whole
+ * femtoseconds: cards go down to 6.7 ps per byte, so picoseconds would not do. A bare number is
+ * nanoseconds. A rate that is no whole number of femtoseconds per byte is rounded to the nearest.
+ */
 bool units_per_byte_fs(const char *text, uint64_t *fs);
-/* "400Gbit/s", "64GiB/s", "100Mbit/s", in bits a second. A bare number is Gbit/s. */
+/* "400Gbit/s", "64GiB/s", "100Mbit/s", in bits per second. A bare number is Gbit/s. */
 bool units_rate(const char *text, uint64_t *bits_per_s);
 /* The same as a time per byte. */
 bool units_rate_per_byte_fs(const char *text, uint64_t *fs);

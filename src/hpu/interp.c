@@ -408,7 +408,7 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
         }                                                                                          \
     } while (0)
 
-/* One label an instruction, by shape. */
+/* One label per instruction, by shape. */
 #define LABEL_RR(id)                                                                               \
     do_##id : DO_RR(id, &op->a, op, LEFT(&op->a));                                                 \
     NEXT(1);

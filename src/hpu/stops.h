@@ -63,7 +63,7 @@ bool stops_breaks_at(const struct stops *s, uint32_t pc, struct stops_result *re
 
 /* Goes on from where the handler is, until local time `until` at most. The first instruction runs
  * even if a breakpoint is on it, for that is where the handler was stopped. `ask` is called a few
- * hundred times a second. */
+ * hundred times per second. */
 struct stops_result stops_run(const struct stops *s, const struct stops_target *target,
                               struct stops_how how, uint64_t until, bool (*ask)(void *context),
                               void *context);

@@ -20,12 +20,12 @@ const char *hpu_region_name(unsigned region) {
  * - L1 of the cluster: single cycle (ISCA'21 section III-C, B2).
  * - Atomics: as a load, 1 cycle in L1 ("single-cycle atomic operations", ISCA'21 section IV-C2),
  * and a stall if the next instruction needs what was there. The bank is busy for two cycles, which
- * is the card's to know. The RTL's reduce handler confirms it: 8.1 cycles a word for load, amoadd,
- * two additions and a taken branch in this order, for gcc 12 leaves the amoadd right after its
- * load: 1 + 1 (stall) + 1 + 1 + 1 + 3, and 0.1 of bank conflicts.
+ * is the card's to know. The RTL's reduce handler confirms it: 8.1 cycles per word for load,
+ * amoadd, two additions and a taken branch in this order, for gcc 12 leaves the amoadd right after
+ * its load: 1 + 1 (stall) + 1 + 1 + 1 + 3, and 0.1 of bank conflicts.
  * - Remote L1 and L2 by load and store: copying 4 KiB word by word takes about 23 K cycles (ISCA'21
- *   figure 4, B9), 22.5 a word. The copy loop itself takes 2.5 a word in local L1 (same figure), so
- *   a remote word costs 20 cycles more. A remote store is posted: 1 cycle in the core.
+ *   figure 4, B9), 22.5 per word. The copy loop itself takes 2.5 per word in local L1 (same
+ *   figure), so a remote word costs 20 cycles more. A remote store is posted: 1 cycle in the core.
  * - HPU driver: a register of the cluster's peripheral bus, on the demultiplexer in front of the L1
  *   interconnect: as L1.
  * - Instruction cache: 4 KiB, 4 ways, shared by the cluster (B3). The RTL refills 128 bit at a
@@ -67,7 +67,7 @@ const struct hpu_timing hpu_timing_ri5cy = {
     .icache_miss = 8,
 };
 
-/* One cycle an instruction and no stall: what counts is instructions. At 1 GHz, so that a cycle
+/* One cycle per instruction and no stall: what counts is instructions. At 1 GHz, so that a cycle
  * reads as a nanosecond. */
 const struct hpu_timing hpu_timing_unit = {
     .name = "unit",
@@ -75,15 +75,15 @@ const struct hpu_timing hpu_timing_unit = {
     .cycles = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
 };
 
-/* The HPU of the SC'17 paper: a Cortex A15 (out of order, up to three instructions a cycle) at 2.5
- * GHz in gem5, without caches, its memory a scratchpad of one cycle (section 4.2, A5). That core
- * model is not ours, and no time of a handler is published to calibrate one on. What the paper says
- * of its HPU is that most instructions take a cycle (4.1), that it reckons with one instruction a
- * cycle (4.1: 500 instructions at 2.5 GHz are 200 ns), and k = 1 cycle for memory. So this table
- * is one cycle for everything, loads and taken branches included, as a core that finds other work
- * to do would show it. Divisions and square roots are not pipelined in an A15: 12 cycles, ours, in
- * the middle of what its family takes. Handlers that an A15 would run at two or three
- * instructions a cycle are slower here. */
+/* The HPU of the SC'17 paper: a Cortex A15 (out of order, up to three instructions per cycle)
+ * at 2.5 GHz in gem5, without caches, its memory a scratchpad of one cycle (section 4.2, A5). That
+ * core model is not ours, and no time of a handler is published to calibrate one on. What the paper
+ * says of its HPU is that most instructions take a cycle (4.1), that it reckons with one
+ * instruction per cycle (4.1: 500 instructions at 2.5 GHz are 200 ns), and k = 1 cycle for memory.
+ * So this table is one cycle for everything, loads and taken branches included, as a core that
+ * finds other work to do would show it. Divisions and square roots are not pipelined in an A15: 12
+ * cycles, ours, in the middle of what its family takes. Handlers that an A15 would run at two or
+ * three instructions per cycle are slower here. */
 const struct hpu_timing hpu_timing_sc17 = {
     .name = "sc17",
     .clock_hz = 2500000000,

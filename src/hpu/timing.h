@@ -1,5 +1,5 @@
-/* What instructions and memory accesses cost, in cycles. One table a core; the constants and their
- * sources are in timing.c. */
+/* What instructions and memory accesses cost, in cycles. One table per core; the constants and
+ * their sources are in timing.c. */
 #ifndef SPIN_HPU_TIMING_H
 #define SPIN_HPU_TIMING_H
 

@@ -5,7 +5,7 @@
  *     udp.dport=5000-5999                  -> drop
  *     any                                  -> host
  *
- * One rule a line or up to a semicolon, in order of priority. A packet that no rule takes goes to
+ * One rule per line or up to a semicolon, in order of priority. A packet that no rule takes goes to
  * the host. A field takes a value, a value/mask or a range low-high; an address may also be
  * dotted (ipv4) or with colons (eth), a mask of ipv4 a prefix length. BASE[offset:bytes] are 1 to 8
  * bytes, big-endian, from the start of the packet (raw) or of a part of it (ipv4, udp, payload).

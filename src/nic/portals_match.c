@@ -2,7 +2,7 @@
  *
  * A list is in order, and the first entry that matches takes the message. Entries that ignore the
  * same match bits and the same parts of the source form a group; within a group an entry is found
- * by a key made of all that it does not ignore. A message makes one look-up a group and takes the
+ * by a key made of all that it does not ignore. A message makes one look-up per group and takes the
  * entry that came first: with programs using a handful of masks, a list of thousands costs as much
  * as a short one. Entries beyond LIST_GROUPS groups stand in none and are tried in order.
  *

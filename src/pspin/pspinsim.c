@@ -112,7 +112,7 @@ static int configure(const pspin_conf_t *conf) {
         return SPIN_SUCCESS;
     if (!(conf->no_conf.network_G >= 0 && conf->no_conf.network_G < 1000) ||
         !(conf->pcie_slv_conf.pcie_G >= 0 && conf->pcie_slv_conf.pcie_G < 1000))
-        return pspin_say("network_G and pcie_G are ns a byte, from 0 to 1000");
+        return pspin_say("network_G and pcie_G are ns per byte, from 0 to 1000");
     if (conf->no_conf.network_G > 0)
         pspin.config.network_rate = (uint64_t)(conf->no_conf.network_G * 1e6 + 0.5);
     if (conf->pcie_slv_conf.pcie_G > 0)
@@ -172,7 +172,7 @@ static bool draw(void *user, struct card_packet *p) {
         return false;
     }
     const struct pspin_packet *q = &pspin.packet[pspin.first++];
-    pspin.gap_ps = (q->wait_cycles ? q->wait_cycles : 1) * cycle; /* the NIC takes one a cycle */
+    pspin.gap_ps = (q->wait_cycles ? q->wait_cycles : 1) * cycle; /* the NIC takes one per cycle */
     pspin.drawn = q->data;
     *p = (struct card_packet){.context = q->context,
                               .message = q->message,

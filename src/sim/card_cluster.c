@@ -151,7 +151,7 @@ static void invoke(struct card *c, struct card_hpu *h, uint32_t task, uint64_t a
     card_event(c, t->start_ps, CARD_RUN_EVENT, h->index, 0);
 }
 
-/* The first task that is ready, to an idle HPU: one a cycle. */
+/* The first task that is ready, to an idle HPU: one per cycle. */
 static void assign(struct card *c, struct card_cluster *cl, struct card_hpu *h) {
     uint32_t task = cl->ready.head;
     LIST_POP(c->task, &cl->ready);

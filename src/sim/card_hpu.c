@@ -7,7 +7,7 @@
  *
  * Contention is charged when the engine has come to the end of a slice, from the accesses that it
  * made: by then all that passed meanwhile is known. L1: statistical. An access meets one of another
- * HPU of the cluster in its bank with the probability of that HPU's accesses a cycle over the
+ * HPU of the cluster in its bank with the probability of that HPU's accesses per cycle over the
  * banks, and loses every second time; an atomic holds its bank for two cycles and counts as two. To
  * lines of the DMA engines it always loses (card_memory.c). Expected cycles add up in fixed point,
  * so they are exact in the long run and the same on every machine. Remote memory: each port lets a

@@ -1,11 +1,11 @@
 /* The memories as the wide units see them: ports, banks, and what is left for the HPUs.
  *
- * Design notes. A burst moves a line of `wide_bytes` a cycle. Lines of the L2 packet buffer are
- * spread over its banks, so a burst walks through them one a cycle, and two bursts meet in the same
- * bank either in every cycle that they share or never: when (bank - cycle) is the same for both,
- * their phase. Who reserves later then waits a cycle, and is out of step. So conflicts are exact
- * and cost a look at the last bursts of the other ports, not one at each line. (An inbound engine
- * of less than one line per cycle is taken as if it were in step.)
+ * Design notes. A burst moves a line of `wide_bytes` per cycle. Lines of the L2 packet buffer are
+ * spread over its banks, so a burst walks through them one per cycle, and two bursts meet in the
+ * same bank either in every cycle that they share or never: when (bank - cycle) is the same for
+ * both, their phase. Who reserves later then waits a cycle, and is out of step. So conflicts are
+ * exact and cost a look at the last bursts of the other ports, not one at each line. (An inbound
+ * engine of less than one line per cycle is taken as if it were in step.)
  *
  * In an L1 a line takes wide_bytes / 4 of the word banks at once, and has precedence over the HPUs.
  * Which of its accesses an HPU made in which cycle is not kept: it loses, on average, as many of

@@ -120,7 +120,7 @@ struct card_cluster {
     uint64_t both_ps[2];      /* when it last carries reads and writes in turns: from, until */
     uint64_t dma_busy_ps;
     struct card_list commands;  /* on their way to an interface, the first one in front of it */
-    uint32_t rate_sum;          /* L1 accesses a cycle of the running HPUs, in 1/65536 */
+    uint32_t rate_sum;          /* L1 accesses per cycle of the running HPUs, in 1/65536 */
     uint64_t pe_free_ps[2];     /* reads, writes */
     struct card_bursts wide[2]; /* through L1: reads, writes */
     struct card_banks *banks;
@@ -220,7 +220,7 @@ struct card_hpu {
     bool unnamed;       /* the command that is held back gets a handle that is not its own */
     uint32_t local_at;  /* of the command that the server is asked for */
     /* contention */
-    uint32_t rate;                     /* L1 accesses a cycle of the last slice, in 1/65536 */
+    uint32_t rate;                     /* L1 accesses per cycle of the last slice, in 1/65536 */
     uint64_t conflict;                 /* owed, in 1/65536 cycles */
     uint64_t slice_from;               /* cycle in which the last slice began */
     enum hpu_stop stop;                /* how it ended */
@@ -255,7 +255,7 @@ struct card_execution {
     struct invoke_context given;                  /* all of it, as its handlers see it */
 };
 
-/* Which queue is given up next: card_queue.c. A bit a queue: has a timeout and waits for packets;
+/* Which queue is given up next: card_queue.c. A bit per queue: has a timeout and waits for packets;
  * got one since the hand last passed. */
 struct card_queue_clock {
     uint64_t *active, *recent;
@@ -271,7 +271,7 @@ struct card_stream {
 
 struct card_interface {
     uint32_t room;    /* for commands in flight */
-    uint64_t free_ps; /* takes one a cycle */
+    uint64_t free_ps; /* takes one per cycle */
     uint32_t turn;    /* cluster that is asked first */
 };
 

@@ -3,7 +3,7 @@
  * Design notes. A queue belongs to a message from its first packet's injection until everything of
  * it is done. Its packets keep their order: the first one's header handler runs alone, those behind
  * it wait in the queue, then all are ready in the order in which they came. The dispatcher takes
- * ready tasks first come first served, one a cycle, and stops at one that no cluster can take.
+ * ready tasks first come first served, one per cycle, and stops at one that no cluster can take.
  *
  * What is done with packets, in which order handlers run and what their return codes mean is
  * nic/flow.h's: this is its front by match rules, without Portals. A queue that is given up (a

@@ -1,4 +1,4 @@
-/* Reads a graph file: one statement a line, '#' to the end of the line is a comment.
+/* Reads a graph file: one statement per line, '#' to the end of the line is a comment.
  *
  *   openspin-graph 1                                magic and version, the first statement
  *   host NAME...                                    hosts, numbered as they appear

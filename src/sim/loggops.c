@@ -291,7 +291,8 @@ static void complete_both(struct loggops *l, uint32_t rank, uint32_t receive, un
 
 /* ---- waiting for a busy cpu or nic ---- */
 
-/* A rank's lines: one a cpu for calcs, then one a pair of cpu and nic for sends, then for messages.
+/* A rank's lines: one per cpu for calcs, then one per pair of cpu and nic for sends, then for
+ * messages.
  */
 static inline uint64_t line_key(const struct loggops *l, enum kind kind, uint32_t rank,
                                 const struct goal_shape *op) {

@@ -15,7 +15,7 @@
  * when that may be too late is a wake-up scheduled.
  *
  * A departure settled for later leaves the wire idle until then. With several virtual channels on a
- * link, packets of the others may use that gap if they fit into it whole; one gap a link is kept.
+ * link, packets of the others may use that gap if they fit into it whole; one gap per link is kept.
  *
  * Settling one packet gives room upstream, where that may settle another, and so on along the
  * chain of waiting packets; the routes have no cycle of virtual channels, so the chain ends. */

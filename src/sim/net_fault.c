@@ -35,7 +35,7 @@ struct detours {
 struct net_draw net_fault_draw(const struct network *net, uint32_t channel) {
     const struct net_faults *f = &net->config.faults;
     struct rng r = rng_seeded(net->config.seed ^ (uint64_t)channel << 20);
-    /* Five draws a packet, so streams of successive packets do not overlap. */
+    /* Five draws per packet, so streams of successive packets do not overlap. */
     r.state = rng_u64(&r) + 5ull * net->channels[channel].packets * 0x9e3779b97f4a7c15ull;
     struct net_draw draw = {
         .lost = rng_u32(&r) < f->loss,

@@ -5,8 +5,8 @@
  * When it leaves is known the moment it arrives, because a port sends first come, first served: the
  * port keeps the time until which it is busy. Only credits can leave that open; see net_credit.c.
  *
- * Times are picoseconds. Rates are femtoseconds a byte, an integer (400 Gbit/s = 20,000 fs/B); the
- * time of a packet on a link is rounded up to the next picosecond. No floating point anywhere.
+ * Times are picoseconds. Rates are femtoseconds per byte, an integer (400 Gbit/s = 20,000 fs/B);
+ * the time of a packet on a link is rounded up to the next picosecond. No floating point anywhere.
  *
  * On an empty network a packet of n bytes over h links, with link latency L, switch traversal s and
  * n bytes taking T on a link, is delivered after
@@ -64,7 +64,7 @@ struct net_config {
     uint32_t retries;  /* at most this often */
 };
 
-/* SC'17: 400 Gbit/s, 33.4 ns a wire, 50 ns a switch, MTU 4096 (published.md A2, A3); unlimited
+/* SC'17: 400 Gbit/s, 33.4 ns per wire, 50 ns per switch, MTU 4096 (published.md A2, A3); unlimited
  * queues, cut-through, single path, no faults. */
 struct net_config net_config_default(void);
 

@@ -157,7 +157,7 @@ struct network {
     struct net_node *nodes; /* by node; NULL while nobody looks at packets */
 
     struct net_failure *failures;
-    uint8_t *broken; /* a bit a channel; NULL when no failure is planned */
+    uint8_t *broken; /* a bit per channel; NULL when no failure is planned */
     uint32_t broken_count, epoch;
     struct detours *detours;
 

@@ -38,7 +38,7 @@ struct packet_model {
     struct trace *trace;
     uint32_t trace_process;
     const struct view *view;
-    uint8_t *named; /* a bit a channel: its row has a name */
+    uint8_t *named; /* a bit per channel: its row has a name */
     uint8_t *shown; /* one bit per host: it has a rank of the view's */
 };
 
@@ -144,7 +144,8 @@ static int read_failure(const struct topology *t, const char *text, struct net_f
 }
 
 /* Links between switches where there are any: a host that is cut off is a different experiment. A
- * link that is drawn again is drawn anew, up to a number of times; `taken` has a bit a channel. */
+ * link that is drawn again is drawn anew, up to a number of times; `taken` has a bit per channel.
+ */
 static void draw_failures(const struct spin_packet *o, const struct topology *t, uint8_t *taken,
                           struct net_failure *failures, uint32_t count) {
     struct rng r = rng_seeded(o->seed ^ 0x6661696cu);

@@ -10,7 +10,7 @@
 
 enum parameter_unit {
     PARAMETER_TIME, /* ps */
-    PARAMETER_RATE, /* fs a byte */
+    PARAMETER_RATE, /* fs per byte */
     PARAMETER_BYTES,
     PARAMETER_NUMBER,
     PARAMETER_CYCLES,

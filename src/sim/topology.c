@@ -108,7 +108,7 @@ static int create_torus(struct topology *t, const char *spec, const struct argum
                         struct spin_error *err) {
     if (a->numbers < 2 || a->numbers > 3 || !a->by_x || a->levels || a->taper || a->groups)
         return spin_fail(err, SPIN_EARG,
-                         "topology '%s': expected torus:XxY or torus:XxYxZ[,hosts=N a switch]",
+                         "topology '%s': expected torus:XxY or torus:XxYxZ[,hosts=N per switch]",
                          spec);
     for (uint32_t i = 0; i < a->numbers; i++)
         if (a->number[i] > 1u << 20)
@@ -139,8 +139,8 @@ static int create_dragonfly(struct topology *t, const char *spec, const struct a
     if (a->numbers != 3 || a->by_x || a->levels || a->taper || a->hosts || a->number[0] > 4096 ||
         a->number[1] > 4096 || a->number[2] > 4096)
         return spin_fail(err, SPIN_EARG,
-                         "topology '%s': expected dragonfly:P,A,H[,groups=G]: hosts a router, "
-                         "routers a group, global links a router, each 1 to 4096",
+                         "topology '%s': expected dragonfly:P,A,H[,groups=G]: hosts per router, "
+                         "routers per group, global links per router, each 1 to 4096",
                          spec);
     t->family = &topo_dragonfly_family;
     return topo_build_dragonfly(t, a->number[0], a->number[1], a->number[2], a->groups, err);

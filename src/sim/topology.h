@@ -1,7 +1,7 @@
 /* Who is wired to whom, and which way a packet goes.
  *
  * Nodes are numbered hosts first: host h is node h, switch s is node hosts + s. A link is two
- * channels, one a direction; a channel is the output port of the node it leaves, and channels are
+ * channels, one per direction; a channel is the output port of the node it leaves, and channels are
  * numbered 0 to channels - 1 so that a port's state is an element of an array.
  *
  * Where the structure allows (fat tree, torus, dragonfly) nothing is stored: the next hop, the
@@ -111,8 +111,8 @@ struct topology {
  *   link                             two hosts and a wire
  *   switch[:N]                       N hosts on one switch
  *   fattree:RADIX[,levels=L][,hosts=N][,taper=T]
- *   torus:XxY[xZ][,hosts=N]          N hosts a switch
- *   dragonfly:P,A,H[,groups=G]       P hosts a router, A routers a group, H global links a router
+ *   torus:XxY[xZ][,hosts=N]          N hosts per switch
+ *   dragonfly:P,A,H[,groups=G]       P hosts and H global links per router, A routers per group
  *   file:PATH                        a graph, see docs/network.md */
 int topology_create(struct topology **out, const char *spec, uint32_t hosts,
                     struct spin_error *err);

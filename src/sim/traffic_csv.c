@@ -1,5 +1,5 @@
-/* The trace that PsPIN's pspinsim_packet_trace_read takes: a line of 13 numbers a packet and, in a
- * second file, the packets' bytes one after the other.
+/* The trace that PsPIN's pspinsim_packet_trace_read takes: a line of 13 numbers per packet and, in
+ * a second file, the packets' bytes one after the other.
  *
  * wait_cycles counts cycles (1 ns unless cycle= says otherwise) from this packet's first byte to
  * the next one's and is at least one, as in the RTL model. The names of the columns may stand in

@@ -105,7 +105,7 @@ static uint8_t *own_of(struct world_rank *r, const void *of, uint32_t bytes, boo
     return data;
 }
 
-/* The image's writable data, also .l2_handler_data: one copy a card. */
+/* The image's writable data, also .l2_handler_data: one copy per card. */
 static uint8_t *data_of(struct world_rank *r, const struct image_segment *s) {
     bool is_new;
     uint8_t *data = own_of(r, s, s->bytes, &is_new);

@@ -101,7 +101,7 @@ static int check_memory(const struct world_program *p, struct spin_error *err) {
         return SPIN_OK;
     return spin_fail(
         err, SPIN_ENOMEM,
-        "%s: %u copies of the program, one a rank, are %llu MiB (%llu KiB each%s), and %llu "
+        "%s: %u copies of the program, one per rank, are %llu MiB (%llu KiB each%s), and %llu "
         "MiB of memory are free; run fewer ranks",
         p->argv[0], p->ranks, (unsigned long long)(all >> 20), (unsigned long long)(one >> 10),
         p->shares_code ? ""

@@ -197,7 +197,7 @@ payload=$("$OPENSPIN" image echo.spin --json | python3 -c 'import json, sys; pri
 printf '7,0,0,%d,0,0,0,0,0,64,64,0,30\n7,0,0,%d,0,0,0,0,0,40,40,1,0\n' $payload $payload >same.csv
 card -H echo.spin,th=none -T csv:same.csv,t.bin | grep -q "trace's handlers" &&
     fail "the same handlers are not" || pass "the same handlers are not"
-# 4096 B a packet, of which the trace wants 64, all, or what --handler says in L1: 1,
+# 4096 B per packet, of which the trace wants 64, all, or what --handler says in L1: 1,
 # 64 and 2 beats of cluster DMA.
 head -c 4096 /dev/zero >large.bin
 for row in 64:4096:1 4096:4096:64 64:128:2; do

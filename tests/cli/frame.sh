@@ -92,6 +92,39 @@ P
 )
     [ -z "$wide" ] && pass "lines have at most 100 columns" ||
         fail "lines have at most 100 columns" "$wide"
+
+    # Rates: "bytes per cycle", never with "a", which reads as something else. "Which packets
+    # a rank sends" is none. The line of a comment is read together with the one before.
+    rates=$(cd "$SOURCE" && python3 - <<'P'
+import glob, os, re
+amount = (r"(?<![\w=.-])(\d[\d.]*|one|two|three|four|[fpnum]s|[KMG]?i?B|bits?|bytes|words|packets|"
+          r"(femto|pico|nano|micro)?seconds|cycles?|instructions?|events?|access(es)?|rows?|hosts|"
+          r"routers|links|draws|copy|label|rule|statement|table|times(?= a second))")
+per = (r"(access|bit|byte|call|card|channel|cluster|core|cpu|cycle|direction|event|file|group|"
+       r"handler|hop|host|instruction|iteration|line|link|message|node|object|packet|page|pair|"
+       r"port|process|queue|rank|round|router|second|slot|source|step|switch|test|turn|wire|word)"
+       r"s?\b")
+rate = re.compile(amount + r" an? " + per)
+asks = re.compile(r"\b(how (many|much)|which|what|whose)\b[\w ]*$", re.I)
+leader = re.compile(r'^[\s*#/"]+')
+for folder in ("bench", "cli", "docs", "examples", "experiments", "handlers", "include", "man",
+               "scripts", "src", "tests", "."):
+    for path in sorted(glob.glob(folder + "/**", recursive=folder != ".")):
+        if not os.path.isfile(path):
+            continue
+        before = ""
+        for number, line in enumerate(open(path, encoding="utf-8", errors="replace"), 1):
+            line = line.strip()
+            before = before + " " if line.startswith("* ") else ""
+            text = before + leader.sub("", line)
+            for found in rate.finditer(text):
+                if found.end() > len(before) and not asks.search(text[:found.start()]):
+                    print(f"{path}:{number}: {found[0]}")
+            before = text[len(before):]
+P
+)
+    [ -z "$rates" ] && pass "rates are said with 'per'" ||
+        fail "rates are said with 'per'" "$rates"
 fi
 
 if [ -e /dev/full ]; then

@@ -70,9 +70,9 @@ for row in rows:  # nothing on a row overlaps
 assert max(e["ts"] + e["dur"] for e in boxes if e["tid"] == 1) == 187.982
 P
 if [ $? = 0 ]; then
-    pass "a trace with a row a cpu and a nic"
+    pass "a trace with a row per cpu and a nic"
 else
-    fail "a trace with a row a cpu and a nic" "$(cat trace.txt)"
+    fail "a trace with a row per cpu and a nic" "$(cat trace.txt)"
 fi
 
 # --- noise ---

@@ -278,7 +278,7 @@ check "exec reads packet and state from files" 0 'state\+0x0, 5 bytes: .* -> c6c
 "word_sum.spin --entry sum_payload_handler --packet p.bin --state s.bin"
 check "warm runs have no misses" 0 '^cycles +[0-9]+$' \
     "$OPENSPIN" exec word_sum.spin --entry sum_payload_handler --repeat 3
-check "functional: a cycle an instruction" 0 '^IPC +1.00' \
+check "functional: a cycle per instruction" 0 '^IPC +1.00' \
     "$OPENSPIN" exec word_sum.spin --entry sum_payload_handler --functional
 check "state in L2 shows in the accesses" 0 'L2 handler memory +0 loads +3 stores' \
     "$OPENSPIN" exec word_sum.spin --entry sum_header_handler --state-in l2

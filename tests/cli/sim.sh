@@ -244,8 +244,8 @@ cc -shared -fPIC missing.c -o missing.so
 refuse "a symbol that nobody has" 1 'missing.so: cannot load: .*missing' sim missing.so
 printf 'char big[16 << 20] = {1};\nint main(void) { return big[1]; }\n' >big.c
 cc -shared -fPIC big.c -o big.so
-refuse "more copies than memory" 1 'big.so: 65536 copies of the program, one a rank, are 10[0-9]+ '\
-'MiB .* MiB of memory are free; run fewer ranks$' sim -q -n 65536 big.so
+refuse "more copies than memory" 1 'big.so: 65536 copies of the program, one per rank, are 10'\
+'[0-9]+ MiB .* MiB of memory are free; run fewer ranks$' sim -q -n 65536 big.so
 printf 'static __thread int own;\nint main(void) { return own; }\n' >tls.c
 cc -shared -fPIC -ftls-model=initial-exec tls.c -o tls.so
 refuse "thread-local variables that cannot be copied" 1 'tls.so: cannot load: thread-local '\

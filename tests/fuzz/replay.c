@@ -1,5 +1,5 @@
 /* Runs a fuzzer's function once on each file of the folders (or files) given: the corpus as a test.
- * A crash or a failed check ends it, as it would end the fuzzer. Prints TAP, one line a file. */
+ * A crash or a failed check ends it, as it would end the fuzzer. Prints TAP, one line per file. */
 #include <dirent.h>
 #include <limits.h>
 

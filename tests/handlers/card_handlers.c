@@ -63,7 +63,7 @@ __handler__ void order_th(handler_args_t *args) {
     amo_add(&r->completions, 1);
 }
 
-/* Element-wise into the home cluster's scratchpad: one load and one amoadd a word. */
+/* Element-wise into the home cluster's scratchpad: one load and one amoadd per word. */
 __handler__ void reduce_ph(handler_args_t *args) {
     task_t *task = args->task;
     const int32_t *from = (const int32_t *)task->pkt_mem;

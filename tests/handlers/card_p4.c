@@ -1,5 +1,5 @@
 /* Handlers of P4sPIN for the tests of the simulated card. hdr_data says what the header handler
- * returns; state has a row of four words a source. */
+ * returns; state has a row of four words per source. */
 #include <spin/handler.h>
 
 typedef struct {

@@ -1,5 +1,5 @@
 /* A test program: TEST(name) { ... CHECK(...) ... } and TEST_MAIN at the end. Prints TAP, one line
- * a test; the first failed check of a test ends it, with file, line and values. */
+ * per test; the first failed check of a test ends it, with file, line and values. */
 #ifndef TESTS_TEST_H
 #define TESTS_TEST_H
 

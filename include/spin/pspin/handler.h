@@ -56,7 +56,7 @@ typedef struct task {
     size_t handler_mem_size;
     void *pkt_mem; /* L1 */
     size_t pkt_mem_size;
-    void *scratchpad[4]; /* L1, one a cluster */
+    void *scratchpad[4]; /* L1, one per cluster */
     size_t scratchpad_size[4];
     uint32_t host_mem_high, host_mem_low;
     size_t host_mem_size;
