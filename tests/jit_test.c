@@ -479,7 +479,7 @@ static void random_blocks(struct rng *rng, struct program *p, int blocks) {
     put(p, RV_RET);
 }
 
-TEST(ways_out_of_many_blocks) {
+TEST(exits_of_many_blocks) {
     static struct machine plain, jit;
     static struct program p;
     static const uint32_t elsewhere[] = {DATA_BASE + DATA_BYTES - 8, L2_BASE, FIXED_BASE, 4,

@@ -237,7 +237,7 @@ enum hpu_stop hpu_run(struct hpu *h, uint64_t until);
 
 /* What is left to do after generated code of `entry`, in a call like the one before (hpu_invoke.h),
  * which returned neither 0 nor that registers are kept. */
-enum hpu_stop hpu_run_rest(struct hpu *h, uint64_t way);
+enum hpu_stop hpu_run_rest(struct hpu *h, uint64_t returned);
 /* Before such a call: how far generated code may go at once. */
 void hpu_set_horizon(struct hpu *h);
 

@@ -175,9 +175,9 @@ static struct invoke_end ended(const struct hpu *h, enum hpu_stop stop) {
     return (struct invoke_end){stop, h->x[10]};
 }
 
-struct invoke_end hpu_invoke_rest(struct hpu *h, uint64_t way) {
+struct invoke_end hpu_invoke_rest(struct hpu *h, uint64_t returned) {
     h->unready.registers = 1;
-    return ended(h, way ? hpu_run_rest(h, way) : HPU_DONE);
+    return ended(h, returned ? hpu_run_rest(h, returned) : HPU_DONE);
 }
 
 struct invoke_end hpu_invoke_anew(struct hpu *h, uint8_t *packet, uint32_t bytes, uint32_t offset) {

@@ -81,7 +81,7 @@ struct invoke_end {
 /* Of hpu_invoke_next: where something has to be made ready first; and the rest of one that did not
  * end in generated code. */
 struct invoke_end hpu_invoke_anew(struct hpu *h, uint8_t *packet, uint32_t bytes, uint32_t offset);
-struct invoke_end hpu_invoke_rest(struct hpu *h, uint64_t way);
+struct invoke_end hpu_invoke_rest(struct hpu *h, uint64_t returned);
 
 /* Runs the call before once more, of a P4sPIN payload handler without a user header that has
  * returned, on another packet: with as much headroom, in L1 alone, and where the first of that call
@@ -101,11 +101,12 @@ static inline struct invoke_end hpu_invoke_next(struct hpu *h, uint8_t *packet, 
     if (h->handles)
         h->result = h->handles = 0;
     call_put_payload(packet, bytes, offset);
-    uint64_t way = run(h, (int64_t)h->horizon, packet - headroom, address - CALL_PAYLOAD_BYTES,
-                       NULL, 0); /* from 0 on; the HPU's cycles are those of the last command */
-    if (__builtin_expect(!(way & HPU_KEPT), 0))
-        return hpu_invoke_rest(h, way);
-    return (struct invoke_end){HPU_DONE, (uint32_t)(way >> HPU_KEPT_VALUE)};
+    /* From 0 on; the HPU's cycles are those of the last command. */
+    uint64_t returned =
+        run(h, (int64_t)h->horizon, packet - headroom, address - CALL_PAYLOAD_BYTES, NULL, 0);
+    if (__builtin_expect(!(returned & HPU_KEPT), 0))
+        return hpu_invoke_rest(h, returned);
+    return (struct invoke_end){HPU_DONE, (uint32_t)(returned >> HPU_KEPT_VALUE)};
 }
 
 #endif

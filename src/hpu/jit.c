@@ -75,23 +75,23 @@ static enum hpu_stop jumped(struct hpu *h) {
     return HPU_FAULTED;
 }
 
-const struct jit_way_out jit_jumps = {.status = JIT_JUMP};
-const struct jit_way_out jit_other = {.status = JIT_OTHER};
+const struct jit_exit jit_jumps = {.status = JIT_JUMP};
+const struct jit_exit jit_other = {.status = JIT_OTHER};
 
 /* Takes back what a function had counted and not done. Returns how it ended. */
-static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_way_out *way) {
-    if (way == &jit_other)
+static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_exit *taken) {
+    if (taken == &jit_other)
         return JIT_OTHER;
-    h->mid_block = way->mid_block;
-    h->pc = way->pc ? way->pc : h->pc;
-    h->cycles -= (uint64_t)(int64_t)way->cycles;
-    h->instret -= way->count;
-    if (h->code->mode != HPU_TIMED || !way->count)
-        return way->status;
-    h->device_loads -= way->words[JIT_LOAD];
-    h->device_stores -= way->words[JIT_STORE];
+    h->mid_block = taken->mid_block;
+    h->pc = taken->pc ? taken->pc : h->pc;
+    h->cycles -= (uint64_t)(int64_t)taken->cycles;
+    h->instret -= taken->count;
+    if (h->code->mode != HPU_TIMED || !taken->count)
+        return taken->status;
+    h->device_loads -= taken->words[JIT_LOAD];
+    h->device_stores -= taken->words[JIT_STORE];
     for (int i = 0; i < HPU_WINDOWS; i++) {
-        const uint32_t *n = way->ahead[i];
+        const uint32_t *n = taken->ahead[i];
         struct hpu_window *w = &h->window[i];
         w->loads -= n[JIT_LOAD] + n[JIT_ATOMIC];
         w->stores -= n[JIT_STORE] + n[JIT_ATOMIC];
@@ -99,16 +99,15 @@ static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_
                      (uint64_t)n[JIT_STORE] * w->store_extra +
                      (uint64_t)n[JIT_ATOMIC] * w->amo_extra;
     }
-    return way->status;
+    return taken->status;
 }
 
-static inline const struct jit_way_out *run_function(struct hpu *h, jit_function *run,
-                                                     int64_t left) {
+static inline const struct jit_exit *run_function(struct hpu *h, jit_function *run, int64_t left) {
     const struct hpu_icache *icache = h->icache;
     h->horizon = h->cycles + (uint64_t)left;
-    return jit_way_of(run(h, left, h->window[0].host, h->x[10],
-                          icache ? icache->seen : h->code->jit->nothing_seen,
-                          icache ? hpu_icache_generation(icache, h->cycles) : 0));
+    return jit_exit_of(run(h, left, h->window[0].host, h->x[10],
+                           icache ? icache->seen : h->code->jit->nothing_seen,
+                           icache ? hpu_icache_generation(icache, h->cycles) : 0));
 }
 
 static void guess_atomic(struct hpu *h, uint32_t slot) {
@@ -328,11 +327,11 @@ static enum hpu_stop faulted(struct hpu *h) {
 
 /* A function has been left in some other way than by the handler's end. HPU_PAUSED: there is more
  * to run, or no time left. `is_draft`: it was one. */
-static enum hpu_stop after_leaving(struct hpu *h, const struct jit_way_out *way,
+static enum hpu_stop after_leaving(struct hpu *h, const struct jit_exit *taken,
                                    struct jit_root *root, bool is_draft, uint64_t until,
                                    uint64_t limit) {
     const struct hpu_code *code = h->code;
-    uint32_t status = leave(h, way);
+    uint32_t status = leave(h, taken);
     switch (status) {
     case HPU_FAULTED:
         return faulted(h);
@@ -383,12 +382,12 @@ static __attribute__((noinline)) enum hpu_stop go_on(struct hpu *h, uint64_t unt
             int64_t left = h->cycles < limit ? (int64_t)least(limit - h->cycles,
                                                               calls ? DRAFT_CYCLES : MOST_CYCLES)
                                              : -(int64_t)(h->cycles - limit);
-            const struct jit_way_out *way = run_function(h, run, left);
+            const struct jit_exit *taken = run_function(h, run, left);
             if (calls)
                 count_call(root, calls);
-            if (!way)
+            if (!taken)
                 return HPU_DONE;
-            stop = after_leaving(h, way, root, calls, until, limit);
+            stop = after_leaving(h, taken, root, calls, until, limit);
         } else if (is_due_a_lesson(root)) {
             stop = learn(h, limit, BLOCKS_LEARNED);
         } else {
@@ -425,9 +424,9 @@ static __attribute__((noinline)) enum hpu_stop run_any(struct hpu *h, uint64_t u
 
 /* A function was left before the handler's end. */
 static __attribute__((noinline)) enum hpu_stop run_rest(struct hpu *h, uint64_t until, uint64_t end,
-                                                        const struct jit_way_out *way) {
+                                                        const struct jit_exit *taken) {
     struct jit_root *root = &h->code->jit->root[(h->began_at - h->code->base) / 2];
-    enum hpu_stop stop = after_leaving(h, way, root, false, end, end);
+    enum hpu_stop stop = after_leaving(h, taken, root, false, end, end);
     return stop == HPU_PAUSED ? run_any(h, until, end) : stop;
 }
 
@@ -448,13 +447,13 @@ enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
         h->generated = &root->run;
     h->is_fresh = false;
     h->began_at = pc;
-    const struct jit_way_out *way = run_function(h, run, (int64_t)least(end - cycles, MOST_CYCLES));
-    return __builtin_expect(!way, 1) ? HPU_DONE : run_rest(h, until, end, way);
+    const struct jit_exit *taken = run_function(h, run, (int64_t)least(end - cycles, MOST_CYCLES));
+    return __builtin_expect(!taken, 1) ? HPU_DONE : run_rest(h, until, end, taken);
 }
 
-enum hpu_stop hpu_run_rest(struct hpu *h, uint64_t way) {
+enum hpu_stop hpu_run_rest(struct hpu *h, uint64_t returned) {
     h->began_at = h->entry;
-    return run_rest(h, UINT64_MAX, h->step_from, jit_way_of(way));
+    return run_rest(h, UINT64_MAX, h->step_from, jit_exit_of(returned));
 }
 
 void hpu_set_horizon(struct hpu *h) {

@@ -1,16 +1,16 @@
-/* The ways out of a function.
+/* The exits of a function.
  *
- * Design notes. There are many more ways out than instructions, and hardly any is ever taken, so
- * they must cost nothing to compile. A way out is a row of a table (struct jit_way_out): where the
+ * Design notes. There are many more exits than instructions, and hardly any is ever taken, so they
+ * must cost nothing to compile. An exit is a row of a table (struct jit_exit): where the
  * interpreter goes on, what it is told, and what was counted for the rest of the block and is to be
  * taken back. A check that fails jumps to a block behind all other code, which sets the row's
  * number and goes on to the one place that returns the row; all else that comes with it is the
  * counters as they are.
  *
  * Registers are written back where they can be without much harm. In a small region, which may be
- * the loop that everything waits for, that is on the way out; blocks share the places that do it.
+ * the loop that everything waits for, that is at the exits; blocks share the places that do it.
  * In a larger one that would be most of its code: there, a register goes back as soon as something
- * follows that might leave, so that the ways out find all of them in place. */
+ * follows that might leave, so that the exits find all of them in place. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,25 +20,25 @@
 /* ---- rows ---- */
 
 /* The number of a row; the function is not made when there is no memory for it. */
-static uint32_t add_row(struct jit_lift *l, const struct jit_way_out *row) {
-    uint32_t last = l->ways_out - 1;
-    if (l->ways_out && memcmp(&l->way_out[last], row, sizeof *row) == 0)
+static uint32_t add_row(struct jit_lift *l, const struct jit_exit *row) {
+    uint32_t last = l->exit_count - 1;
+    if (l->exit_count && memcmp(&l->exits[last], row, sizeof *row) == 0)
         return last;
-    if (!ROOM_FOR_ONE(l->way_out, l->ways_out, l->ways_out_room, 64)) {
+    if (!ROOM_FOR_ONE(l->exits, l->exit_count, l->exit_room, 64)) {
         l->is_short_of_memory = true;
         return 0;
     }
-    l->way_out[l->ways_out] = *row;
-    return l->ways_out++;
+    l->exits[l->exit_count] = *row;
+    return l->exit_count++;
 }
 
-static void note_ahead(const struct jit_lift *l, struct jit_way_out *row) {
+static void note_ahead(const struct jit_lift *l, struct jit_exit *row) {
     memcpy(row->ahead, l->ahead, sizeof row->ahead);
     memcpy(row->words, l->words, sizeof row->words);
 }
 
-static uint32_t add_way_out(struct jit_lift *l, uint32_t h, uint32_t status, bool counted) {
-    struct jit_way_out row;
+static uint32_t add_exit(struct jit_lift *l, uint32_t h, uint32_t status, bool counted) {
+    struct jit_exit row;
     memset(&row, 0, sizeof row); /* all of it: it is compared */
     row.pc = pc_of(l, h);
     row.status = status;
@@ -122,7 +122,7 @@ static void demand(struct jit_lift *l, LLVMValueRef good, uint32_t row) {
 /* ---- leaving ---- */
 
 LLVMBasicBlockRef lift_exit_at(struct jit_lift *l, uint32_t h, uint32_t status, bool counted) {
-    return exit_by(l, add_way_out(l, h, status, counted), NULL);
+    return exit_by(l, add_exit(l, h, status, counted), NULL);
 }
 
 void lift_leave_at(struct jit_lift *l, uint32_t h, uint32_t status, bool counted) {
@@ -130,12 +130,12 @@ void lift_leave_at(struct jit_lift *l, uint32_t h, uint32_t status, bool counted
 }
 
 void lift_demand(struct jit_lift *l, LLVMValueRef good, uint32_t status, uint32_t h, bool counted) {
-    demand(l, good, add_way_out(l, h, status, counted));
+    demand(l, good, add_exit(l, h, status, counted));
 }
 
 void lift_demand_between(struct jit_lift *l, LLVMValueRef good, uint32_t status, uint32_t h,
                          uint32_t lost) {
-    struct jit_way_out row;
+    struct jit_exit row;
     memset(&row, 0, sizeof row);
     row.pc = pc_of(l, h);
     row.status = status;
@@ -146,9 +146,9 @@ void lift_demand_between(struct jit_lift *l, LLVMValueRef good, uint32_t status,
 }
 
 void lift_demand_none(struct jit_lift *l, LLVMValueRef stop, uint32_t h) {
-    uint32_t first = add_way_out(l, h, HPU_FAULTED, true);
+    uint32_t first = add_exit(l, h, HPU_FAULTED, true);
     for (uint32_t other = HPU_FAULTED + 1; other <= HPU_WAITING; other++)
-        add_way_out(l, h, other, true);
+        add_exit(l, h, other, true);
     LLVMBasicBlockRef off = exit_by(l, first - HPU_FAULTED, stop), on = new_block(l);
     branch_rarely(l, compare(l, LLVMIntEQ, stop, c32(l, 0)), on, off);
     at(l, on);
@@ -159,12 +159,12 @@ void lift_show_packet(struct jit_lift *l) {
     set(l, field(l, host, l->pointer), l->host);
 }
 
-void lift_leave_to(struct jit_lift *l, LLVMValueRef pc, const struct jit_way_out *way) {
+void lift_leave_to(struct jit_lift *l, LLVMValueRef pc, const struct jit_exit *taken) {
     put_back(l, l->dirty);
-    if (way) /* else nobody looks any more */
+    if (taken) /* else nobody looks any more */
         lift_show_packet(l);
     l->llvm->BuildStore(l->b, pc, field(l, offsetof(struct hpu, pc), l->i32));
-    set(l, l->way, c64(l, (uintptr_t)way));
+    set(l, l->taken, c64(l, (uintptr_t)taken));
     l->llvm->BuildBr(l->b, l->end);
 }
 
@@ -183,12 +183,12 @@ void lift_return_kept(struct jit_lift *l) {
 
 /* ---- what they share ---- */
 
-void lift_ways_out(struct jit_lift *l) {
+void lift_exits(struct jit_lift *l) {
     at(l, l->out);
     lift_show_packet(l);
     LLVMValueRef distance = l->llvm->BuildMul(l->b, widen(l, get(l, l->i32, l->row)),
-                                              c64(l, sizeof(struct jit_way_out)), "");
-    set(l, l->way, add(l, c64(l, (uintptr_t)l->way_out), distance));
+                                              c64(l, sizeof(struct jit_exit)), "");
+    set(l, l->taken, add(l, c64(l, (uintptr_t)l->exits), distance));
     l->llvm->BuildBr(l->b, l->end);
 
     at(l, l->end);
@@ -197,5 +197,5 @@ void lift_ways_out(struct jit_lift *l) {
     set(l, field(l, offsetof(struct hpu, cycles), l->i64), sub(l, horizon, left));
     LLVMValueRef done = l->timed ? get(l, l->i64, l->done) : spent; /* an instruction is a cycle */
     add_to(l, offsetof(struct hpu, instret), l->i64, done);
-    l->llvm->BuildRet(l->b, get(l, l->i64, l->way));
+    l->llvm->BuildRet(l->b, get(l, l->i64, l->taken));
 }

@@ -416,24 +416,24 @@ static void through_hpu(struct jit_lift *l, uint32_t h) {
 /* ---- where blocks lead ---- */
 
 /* Where the function goes on at h, or leaves. */
-static LLVMBasicBlockRef way_to(struct jit_lift *l, uint32_t h) {
+static LLVMBasicBlockRef block_or_exit(struct jit_lift *l, uint32_t h) {
     return l->block_at[h] != NONE ? l->block[l->block_at[h]].enter
                                   : lift_exit_at(l, h, JIT_BRANCH, false);
 }
 
 void lift_go_to(struct jit_lift *l, uint32_t h) {
     lift_settle(l);
-    l->llvm->BuildBr(l->b, way_to(l, h));
+    l->llvm->BuildBr(l->b, block_or_exit(l, h));
 }
 
 static void lift_branch(struct jit_lift *l, uint32_t h) {
     const struct hpu_insn *in = insn_at(l, h);
     uint32_t target = lift_target_of(l, h);
     lift_settle(l);
-    LLVMBasicBlockRef yes = !l->timed                     ? way_to(l, target)
+    LLVMBasicBlockRef yes = !l->timed                     ? block_or_exit(l, target)
                             : l->block_at[target] != NONE ? new_block(l)
                                                           : new_rare_block(l);
-    LLVMBasicBlockRef no = way_to(l, h + in->length / 2);
+    LLVMBasicBlockRef no = block_or_exit(l, h + in->length / 2);
     l->llvm->BuildCondBr(l->b, lift_branches(l, in, true), yes, no);
     if (!l->timed)
         return;
@@ -548,7 +548,7 @@ bool lift_insn(struct jit_lift *l, uint32_t h, uint32_t before, const struct mem
 }
 
 /* Where a loop begins. What others write is seen in the next iteration: loads are not hoisted for
- * good. And LLVM is not to see how the time moves: each way out of a loop uses it, and what it
+ * good. And LLVM is not to see how the time moves: each exit of a loop uses it, and what it
  * could make of that takes it as long as all else. */
 static void begin_turn(struct jit_lift *l) {
     l->llvm->BuildFence(l->b, LLVMAtomicOrderingSequentiallyConsistent, 1, "");
@@ -684,7 +684,7 @@ static void begin_region(struct jit_lift *l, const char *name) {
     l->end = new_rare_block(l);
     l->left = v->BuildAlloca(l->b, l->i64, "");
     l->row = v->BuildAlloca(l->b, l->i32, "");
-    l->way = v->BuildAlloca(l->b, l->i64, "");
+    l->taken = v->BuildAlloca(l->b, l->i64, "");
     l->done = v->BuildAlloca(l->b, l->i64, "");
     set(l, l->left, l->left_at_start);
     set(l, l->done, c64(l, 0));
@@ -702,7 +702,7 @@ static void lift_function(struct jit_lift *l, const char *name) {
     for (uint32_t h = 0; h < halfwords(l); h++) /* so most go on where the next begins */
         if (l->block_at[h] != NONE)
             lift_block(l, &l->block[l->block_at[h]]);
-    lift_ways_out(l);
+    lift_exits(l);
     lift_enter(l, l->block[0].body);
 }
 
@@ -770,7 +770,7 @@ bool jit_lift(const struct jit_llvm *llvm, LLVMContextRef context, LLVMModuleRef
         llvm->DisposeBuilder(l->b);
         llvm->DisposeBuilder(l->at_entry);
         region->instructions = l->instructions;
-        region->way_out = l->way_out;
+        region->exits = l->exits;
         good = !l->is_short_of_memory;
     }
     free(l->block);

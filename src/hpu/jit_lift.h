@@ -1,5 +1,5 @@
 /* What the parts of the lifter share: jit_lift.c goes through blocks and instructions, jit_access.c
- * does loads, stores and atomics, jit_loop.c loops of one block, jit_leave.c the ways out. */
+ * does loads, stores and atomics, jit_loop.c loops of one block, jit_leave.c the exits. */
 #ifndef SPIN_HPU_JIT_LIFT_H
 #define SPIN_HPU_JIT_LIFT_H
 
@@ -12,7 +12,7 @@
 #define MOST_BLOCKS       500u
 #define MOST_INSTRUCTIONS 400u /* of a region; the rest is another's */
 #define MOST_UNSEEN       32u  /* of one of which nothing is known */
-#define MOST_KEPT         16u  /* blocks of a region that writes registers back on its ways out */
+#define MOST_KEPT         16u  /* blocks of a region that writes registers back on its exits */
 /* What makes compiling take long: instructions, and as many more for each that is a call and for
  * each loop that LLVM makes more of. Of a region that is compiled well, or hurriedly; instructions
  * of one that is compiled well, or fairly; and how many such loops there may be. */
@@ -124,8 +124,8 @@ struct jit_lift {
     LLVMValueRef host;       /* of the first window, whatever the HPU says; NULL: what that says */
     LLVMValueRef x[32];      /* of x0: none */
     LLVMValueRef left, done; /* variables: cycles; instructions, in the timed mode */
-    LLVMValueRef row, way;   /* variables of those who leave */
-    LLVMBasicBlockRef entry, out, end; /* out: by row; end: by way */
+    LLVMValueRef row, taken; /* variables of those who leave */
+    LLVMBasicBlockRef entry, out, end; /* out: by row; end: by exit */
     LLVMValueRef likely, nothing;      /* metadata, and two kinds of it */
     unsigned prof, fixed;
     struct jit_window window[JIT_WINDOWS];
@@ -139,11 +139,11 @@ struct jit_lift {
     uint32_t *block_at; /* [halfword] */
     uint32_t *site;     /* places that calls return to: halfwords */
     uint32_t sites;
-    bool settles;      /* registers are written back before there is a way out, not on it */
+    bool settles;      /* registers are written back before an exit, not at it */
     bool changes_more; /* of the HPU's than x, words of commands and counters */
     uint32_t written;  /* registers that some block changes */
-    struct jit_way_out *way_out;
-    uint32_t ways_out, ways_out_room;
+    struct jit_exit *exits;
+    uint32_t exit_count, exit_room;
     bool is_short_of_memory;
 
     /* of the block that is being lifted */
@@ -358,11 +358,11 @@ void lift_demand(struct jit_lift *l, LLVMValueRef good, uint32_t status, uint32_
 /* The same when `stop`, an hpu_stop, is not 0. */
 void lift_demand_none(struct jit_lift *l, LLVMValueRef stop, uint32_t h);
 /* Ends the function where a jump leads; what it returns. */
-void lift_leave_to(struct jit_lift *l, LLVMValueRef pc, const struct jit_way_out *way);
+void lift_leave_to(struct jit_lift *l, LLVMValueRef pc, const struct jit_exit *taken);
 /* Ends the function where the handler has returned, if its registers are kept. */
 void lift_return_kept(struct jit_lift *l);
-/* What all ways out share, when all else has been lifted. */
-void lift_ways_out(struct jit_lift *l);
+/* What all exits share, when all else has been lifted. */
+void lift_exits(struct jit_lift *l);
 
 /* ---- jit_access.c ---- */
 
@@ -393,7 +393,7 @@ void lift_check_groups(struct jit_lift *l, uint32_t index, uint32_t h);
 void lift_count_block(struct jit_lift *l, const struct jit_block *block);
 /* What the timed mode counts beside cycles, so many times, or once if that is NULL: instructions,
  * and loads, stores and atomics of each window. These stay in memory: as values they would go along
- * every way out. */
+ * every exit. */
 void lift_count_timed(struct jit_lift *l, uint32_t instructions, uint32_t (*accesses)[3],
                       LLVMValueRef times);
 /* The cycles of those that are still ahead. */

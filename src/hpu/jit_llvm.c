@@ -326,7 +326,7 @@ struct jit_linker {
     unsigned functions;
     struct guard_sites **sites; /* of all functions that have some */
     size_t with_sites;
-    struct jit_way_out **way_out; /* [functions]: their tables */
+    struct jit_exit **exits; /* [functions]: their tables */
 };
 
 void jit_linker_free(struct jit_linker *linker) {
@@ -337,8 +337,8 @@ void jit_linker_free(struct jit_linker *linker) {
         guard_sites_remove(linker->sites[i]);
     free(linker->sites);
     for (unsigned i = 0; i < linker->functions; i++)
-        free(linker->way_out[i]);
-    free(linker->way_out);
+        free(linker->exits[i]);
+    free(linker->exits);
     if (linker->lljit)
         is_good(v, v->OrcDisposeLLJIT(linker->lljit));
     for (int i = 0; i < LEVELS; i++)
@@ -398,15 +398,15 @@ jit_function *jit_link(struct jit_linker *linker, struct jit_region *region, uin
     const struct jit_llvm *v = linker->llvm;
     char name[40];
     snprintf(name, sizeof name, "region%u_%x", linker->functions, region->root);
-    struct jit_way_out **more =
-        realloc(linker->way_out, (linker->functions + 1) * sizeof *linker->way_out);
+    struct jit_exit **more =
+        realloc(linker->exits, (linker->functions + 1) * sizeof *linker->exits);
     if (!more)
         return NULL;
-    linker->way_out = more;
+    linker->exits = more;
     LLVMMemoryBufferRef object[OBJECTS];
     LLVMOrcJITDylibRef dylib = v->OrcLLJITGetMainJITDylib(linker->lljit);
     bool good = compile(v, linker->machine, linker->triple, name, region, object);
-    linker->way_out[linker->functions++] = region->way_out;
+    linker->exits[linker->functions++] = region->exits;
     *bytes = 0;
     for (int i = 0; i < OBJECTS; i++)
         if (object[i]) {
@@ -430,7 +430,7 @@ bool jit_object(const char *triple, struct jit_region *region, uint8_t **bytes, 
     if (!machine[GOOD] || !machine[ANY])
         return false;
     compile(v, machine, triple, "region", region, object);
-    free(region->way_out);
+    free(region->exits);
     if (object[FUNCTION]) {
         *length = v->GetBufferSize(object[FUNCTION]);
         *bytes = malloc(*length);

@@ -5,7 +5,7 @@
  * all that they touch; what that is follows from the instructions: registers that the block does
  * not write, or only by adding a constant, plus a value in known limits (a masked index, a byte).
  * Where the branch compares such a register with a fixed one, the iterations it allows are known
- * too, and LLVM sees a loop without ways out that it may make vectors of. Cycles, instructions and
+ * too, and LLVM sees a loop without exits that it may make vectors of. Cycles, instructions and
  * accesses are counted after the iterations, times their number, and so are the registers that each
  * iteration adds to. Where not even one iteration is sure to be good the function is left, and the
  * interpreter finds out why; a loop where that happens more than once takes its iterations one by

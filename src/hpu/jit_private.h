@@ -21,7 +21,7 @@ enum {
 enum { JIT_LOAD, JIT_STORE, JIT_ATOMIC };
 
 /* A place where a function is left, and what it had counted in advance by then. */
-struct jit_way_out {
+struct jit_exit {
     uint32_t status;
     uint32_t pc; /* where the interpreter goes on; 0: h->pc is right */
     bool mid_block;
@@ -32,14 +32,14 @@ struct jit_way_out {
 };
 
 /* Of a jump through a register: h->pc may be anywhere. */
-extern const struct jit_way_out jit_jumps;
+extern const struct jit_exit jit_jumps;
 /* Where a function begins: nothing was done. */
-extern const struct jit_way_out jit_other;
+extern const struct jit_exit jit_other;
 
 /* What a function (hpu.h) returns that the handler did not return in: its counts are still to be
  * taken back. */
-static inline const struct jit_way_out *jit_way_of(uint64_t returned) {
-    return (const struct jit_way_out *)(uintptr_t)returned;
+static inline const struct jit_exit *jit_exit_of(uint64_t returned) {
+    return (const struct jit_exit *)(uintptr_t)returned;
 }
 
 /* What generated code calls for all that is rare. Each returns a value in the low half and an
@@ -99,7 +99,7 @@ struct jit_region {
     bool has_effort;        /* as asked for */
     enum jit_effort effort; /* out, or as asked for */
     /* out: belongs to the caller and must live as long as the function */
-    struct jit_way_out *way_out;
+    struct jit_exit *exits;
 };
 
 /* jit_llvm.c. LLVM is loaded when it is first needed, or by this. */
