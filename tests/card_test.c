@@ -392,7 +392,7 @@ static int by_time(const void *a, const void *b) {
 }
 
 /* What the card stores by itself goes over the host's link, one packet after the other. */
-TEST(default_delivery_occupies_the_host_link) {
+TEST(storing_by_default_occupies_the_host_link) {
     enum { PROCEED = 4, N = 16, LENGTH = 1024 };
     struct world *w = world_new();
     spin_image_free(w->image);

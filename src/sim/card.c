@@ -390,7 +390,7 @@ static const struct sim_module module = {.name = "card",
                                              [CARD_ARRIVED_EVENT] = {.run = card_on_arrived},
                                              [CARD_RESPONSE_EVENT] = {.run = card_on_response},
                                              [CARD_TIMEOUT_EVENT] = {.run = card_on_timeout},
-                                             [CARD_DELIVER_EVENT] = {.run = card_on_deliver},
+                                             [CARD_STORE_EVENT] = {.run = card_on_store},
                                          }};
 
 static bool make_pools(struct card *c) {

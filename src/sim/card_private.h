@@ -286,7 +286,7 @@ enum card_kind {
     CARD_ARRIVED_EVENT,
     CARD_RESPONSE_EVENT,
     CARD_TIMEOUT_EVENT,
-    CARD_DELIVER_EVENT,
+    CARD_STORE_EVENT,
     CARD_KINDS
 };
 
@@ -468,7 +468,7 @@ void card_kick_dispatcher(struct card *c);
 void card_on_request(void *context, const struct sim_event *event);
 void card_on_dispatch(void *context, const struct sim_event *event);
 void card_on_timeout(void *context, const struct sim_event *event);
-void card_on_deliver(void *context, const struct sim_event *event);
+void card_on_store(void *context, const struct sim_event *event);
 
 /* card_cluster.c */
 uint64_t card_l2_read(struct card *c, uint64_t busy_ps, uint64_t at_ps);

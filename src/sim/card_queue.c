@@ -227,17 +227,16 @@ static void packet_over(struct card *c, uint32_t packet, enum spin_card_fate fat
 }
 
 /* P4sPIN: the payload is left to the card, which writes it to the host. */
-static void deliver(struct card *c, uint32_t packet) {
+static void store_by_default(struct card *c, uint32_t packet) {
     const struct card_l2_packet *p = &c->packet[packet];
     uint64_t start = card_max(c->now_ps, c->to_host_free_ps);
     uint64_t busy = p->length * c->config.pcie_rate / 1000;
     c->to_host_free_ps = start + busy;
     CARD_COUNT(c, p->context, unit_busy_ps[CARD_UNIT_TO_HOST], busy);
-    card_event(c, card_edge(c, start + busy + c->config.pcie_latency), CARD_DELIVER_EVENT, packet,
-               0);
+    card_event(c, card_edge(c, start + busy + c->config.pcie_latency), CARD_STORE_EVENT, packet, 0);
 }
 
-void card_on_deliver(void *context, const struct sim_event *event) {
+void card_on_store(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
     struct card_l2_packet *p = &c->packet[event->with.u32[0]];
@@ -277,7 +276,7 @@ static void act(struct card *c, uint32_t packet) {
                                                      : SPIN_CARD_FATE_BY_HANDLER);
         return;
     case FLOW_STORED:
-        deliver(c, packet);
+        store_by_default(c, packet);
         return;
     case FLOW_PASSED:
         packet_over(c, packet, SPIN_CARD_FATE_DONE);

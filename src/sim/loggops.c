@@ -291,11 +291,11 @@ static void complete_both(struct loggops *l, uint32_t rank, uint32_t receive, un
 
 /* ---- waiting for a busy cpu or nic ---- */
 
-/* A rank's lines: one per cpu for calcs, then one per pair of cpu and nic for sends, then for
- * messages.
+/* A rank's waiting lines: one per cpu for calcs, then one per pair of cpu and nic for sends, then
+ * for messages.
  */
-static inline uint64_t line_key(const struct loggops *l, enum kind kind, uint32_t rank,
-                                const struct goal_shape *op) {
+static inline uint64_t waiting_key(const struct loggops *l, enum kind kind, uint32_t rank,
+                                   const struct goal_shape *op) {
     uint64_t pairs = (uint64_t)l->cpus * l->nics, key = rank * (l->cpus + 2 * pairs);
     if (kind == CALC)
         return key + op->cpu;
@@ -323,7 +323,7 @@ static void wait_until(struct loggops *l, const struct sim_event *event, enum ki
     again.order = l->sim.order + (sim_object(event) << SIM_KIND_BITS) + waited;
     if (l->path)
         will_start(l, event, kind, rank, op);
-    if (waiting_wait(l->waiting, line_key(l, kind, rank, op), &again, free_ps)) {
+    if (waiting_wait(l->waiting, waiting_key(l, kind, rank, op), &again, free_ps)) {
         l->counts.queue_ps += free_ps - event->at_ps;
         put(l, free_ps, sim_object(event), waited, event->with);
     }
@@ -335,7 +335,7 @@ static void serve_next(struct loggops *l, const struct sim_event *event, enum ki
                        uint64_t free_ps) {
     struct sim_event next;
     free_ps = later(free_ps, event->at_ps);
-    if (!waiting_ran(l->waiting, line_key(l, kind, rank, op), event, free_ps, &next))
+    if (!waiting_ran(l->waiting, waiting_key(l, kind, rank, op), event, free_ps, &next))
         return;
     if (l->path)
         will_start(l, &next, kind, rank, op);

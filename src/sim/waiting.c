@@ -16,7 +16,7 @@ struct waiter {
     uint32_t child, next; /* first of those behind it, next of those beside it */
 };
 
-struct line {
+struct waiting_line {
     uint64_t guard;  /* 1 + sequence number of the one in the queue, 0 for none */
     uint64_t due_ps; /* its time there */
     uint32_t first;  /* root of the heap, 0 when nobody stands in line */
@@ -29,7 +29,7 @@ struct slot {
 HASH_TABLE_BY_KEY(places, struct slot);
 
 struct waiting {
-    struct line *lines; /* by key; or, with a table, [1...] in order of first use */
+    struct waiting_line *lines; /* by key; or, with a table, [1...] in order of first use */
     uint64_t line_room, line_count;
     struct hash_table table;
     struct waiter *waiters; /* [1...]; 0 is none */
@@ -90,7 +90,8 @@ static bool grow_lines(struct waiting *l) {
     uint64_t room = 2 * l->line_room;
     if (!widen_table(l, room))
         return false;
-    struct line *lines = pages_grow(l->lines, l->line_room * sizeof *lines, room * sizeof *lines);
+    struct waiting_line *lines =
+        pages_grow(l->lines, l->line_room * sizeof *lines, room * sizeof *lines);
     if (!lines)
         return false;
     l->lines = lines;
@@ -99,7 +100,7 @@ static bool grow_lines(struct waiting *l) {
 }
 
 /* The line of the key; made if need be, NULL when there is no memory for it. */
-static struct line *find(struct waiting *l, uint64_t key) {
+static struct waiting_line *find(struct waiting *l, uint64_t key) {
     if (!l->table.slots)
         return &l->lines[key];
     struct slot *slot = places_slot(&l->table, NULL, key + 1);
@@ -132,11 +133,11 @@ static uint32_t new_waiter(struct waiting *l) {
 static inline bool is_earlier(const struct waiter *a, const struct waiter *b) {
     return a->event.order < b->event.order;
 }
-PAIRING(line, struct waiter, child, next, is_earlier);
+PAIRING(waiting_line, struct waiter, child, next, is_earlier);
 
 bool waiting_wait(struct waiting *l, uint64_t key, const struct sim_event *event,
                   uint64_t free_ps) {
-    struct line *line = find(l, key);
+    struct waiting_line *line = find(l, key);
     uint64_t me = sim_object(event) + 1;
     if (!line) {
         l->out_of_memory = true;
@@ -157,13 +158,13 @@ bool waiting_wait(struct waiting *l, uint64_t key, const struct sim_event *event
         return true;
     }
     l->waiters[w] = (struct waiter){*event, 0, 0};
-    line->first = line_meld(l->waiters + 1, line->first, w);
+    line->first = waiting_line_meld(l->waiters + 1, line->first, w);
     return false;
 }
 
 bool waiting_ran(struct waiting *l, uint64_t key, const struct sim_event *event, uint64_t free_ps,
                  struct sim_event *next) {
-    struct line *line = find(l, key);
+    struct waiting_line *line = find(l, key);
     if (!line || line->guard != sim_object(event) + 1)
         return false;
     uint32_t first = line->first;
@@ -174,7 +175,7 @@ bool waiting_ran(struct waiting *l, uint64_t key, const struct sim_event *event,
     *next = l->waiters[first].event;
     line->guard = sim_object(next) + 1;
     line->due_ps = free_ps;
-    line->first = line_without_first(l->waiters + 1, first);
+    line->first = waiting_line_without_first(l->waiters + 1, first);
     l->waiters[first].next = l->free_waiters;
     l->free_waiters = first;
     return true;
