@@ -133,7 +133,16 @@ void nic_handler_last(struct nic *nic, struct nic_incoming *in, struct nic_packe
     if (in->last || !in->flow.no_codes || !flow_has(&in->flow, FLOW_COMPLETION_HANDLER))
         return;
     in->last = nic_packet_keep(packet);
-    nic->counts.no_memory += !in->last;
+    if (in->last)
+        return;
+    nic->counts.no_memory++;
+    nic_handler_unkept(in, packet);
+}
+
+void nic_handler_unkept(struct nic_incoming *in, const struct nic_packet *packet) {
+    flow_failed(&in->flow, PTL_NI_UNDELIVERABLE);
+    if (in->flow.no_codes && packet->last)
+        flow_give_up(&in->flow);
 }
 
 void nic_handler_end(struct nic *nic, struct nic_incoming *in, enum nic_handler_kind kind) {
@@ -143,7 +152,8 @@ void nic_handler_end(struct nic *nic, struct nic_incoming *in, enum nic_handler_
         return;
     }
     struct nic_task *task = make_task(nic, in, kind, in->last, in->last ? in->last->data : NULL);
-    if (!task) {
+    if (!task) { /* what it would have done is missing */
+        flow_failed(&in->flow, PTL_NI_UNDELIVERABLE);
         nic_receive_finish(nic, in);
         return;
     }

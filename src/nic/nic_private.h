@@ -294,6 +294,9 @@ void nic_handler_message(struct nic_incoming *in); /* has handlers, and begins *
 void nic_handler_header(struct nic *nic, struct nic_incoming *in, struct nic_packet *first);
 void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet);
 void nic_handler_last(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet);
+/* There is no memory to keep it: its message fails, and if PsPIN's completion handler would have
+ * got it, that does not run. */
+void nic_handler_unkept(struct nic_incoming *in, const struct nic_packet *packet);
 /* Completion, or cleanup. */
 void nic_handler_end(struct nic *nic, struct nic_incoming *in, enum nic_handler_kind kind);
 void nic_handler_drained(struct nic *nic, struct nic_task_record *task); /* no command is left */

@@ -415,7 +415,7 @@ static void hold(struct nic *nic, struct nic_incoming *in, struct nic_packet *pa
     if (!kept) {
         nic->counts.no_memory++;
         in->flow.dropped += nic_accepted(in, packet);
-        failed(in, PTL_NI_UNDELIVERABLE);
+        nic_handler_unkept(in, packet);
         return;
     }
     in->held++;
