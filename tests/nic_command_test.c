@@ -322,6 +322,51 @@ TEST(atomics_on_host_memory) {
     world_end(&world);
 }
 
+/* The program's memory, as another address space's that may go: the card is told by the call that
+ * reaches for it. */
+static bool unreadable, unwritable;
+
+static bool read_far(void *context, void *to, const uint8_t *host, uint64_t bytes) {
+    (void)context;
+    if (!unreadable)
+        memcpy(to, host, bytes);
+    return !unreadable;
+}
+
+static bool write_far(void *context, uint8_t *host, const void *from, uint64_t bytes) {
+    (void)context;
+    if (!unwritable)
+        memcpy(host, from, bytes);
+    return !unwritable;
+}
+
+static int32_t atomic_on_memory_that_goes(const struct nic_task *task) {
+    uint32_t result;
+    const uint32_t word[SPIN_WORDS] = {24, STACK_AT, 42, 1, 0};
+    unreadable = script.waited;
+    unwritable = !unreadable;
+    enum nic_command_result how = issue(task, SPIN_COMMAND_DMA_CAS, word, &result);
+    CHECK_EQ(how, world.at_once ? NIC_COMMAND_HOST : NIC_COMMAND_DONE); /* it ends before that */
+    if (world.at_once)
+        says("PtlHandlerDMACAS", "the host's memory at offset 24 is not there");
+    return how == NIC_COMMAND_HOST ? SEGV : DROP;
+}
+
+TEST(an_atomic_on_host_memory_that_goes_fails_its_handler) {
+    static const struct nic_memory far = {.read = read_far, .write = write_far};
+    for (int way = 0; way < 4; way++) {
+        world = (struct nicworld){.memory_spread = 500, .at_once = way & 1};
+        begin(1, 0);
+        portals_reach(world.node[1].portals, &far);
+        script.waited = way & 2; /* read, or written */
+        go(atomic_on_memory_that_goes, entry());
+        ended(PTL_NI_SEGV);
+        CHECK_EQ(me_memory[3], 1003);
+        world_end(&world);
+    }
+    unreadable = unwritable = false;
+}
+
 /* Every integer type: the sum stays in its own bytes, and the value before comes back whole. */
 static const struct {
     uint32_t type, bytes;

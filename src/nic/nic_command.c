@@ -199,31 +199,30 @@ void nic_command_disown(struct nic_move *later) {
     c->copied = NULL;
 }
 
-/* On a value in host memory, which may be another address space's. A handler that has returned
- * left what it compares with in the command; its own memory is another's now. */
-static void do_atomic(const struct nic *nic, struct nic_command_record *record) {
+/* On a value in host memory, which may be another address space's; false: it is not there. A
+ * handler that has returned left what it compares with in the command; its own memory is another's
+ * now. */
+static bool do_atomic(const struct nic *nic, struct nic_command_record *record) {
     const struct nic_memory *m = portals_memory(nic->portals);
     struct port_command c = record->of;
     if (record->task->ended)
         c.local = (uint8_t *)&record->direct;
     if (!m) {
         port_do_atomic(&c);
-        return;
+        return true;
     }
     uint64_t value = 0;
     c.host = (uint8_t *)&value;
     if (!m->read(m->context, &value, record->of.host, c.bytes))
-        return;
+        return false;
     port_do_atomic(&c);
-    m->write(m->context, record->of.host, &value, c.bytes);
+    return m->write(m->context, record->of.host, &value, c.bytes);
 }
 
 void nic_command_moved(struct nic *nic, struct nic_move *m, enum nic_status how) {
     struct nic_command_record *c = m->record;
-    if (how != NIC_DONE)
+    if (how != NIC_DONE || (m->purpose == ATOMIC_COMMAND && !do_atomic(nic, c)))
         c->task->host_fault = true;
-    else if (m->purpose == ATOMIC_COMMAND)
-        do_atomic(nic, c);
     if (--c->transfers == 0)
         command_over(nic, c);
 }
@@ -250,10 +249,8 @@ static enum hpu_access atomic(const struct issue *is) {
                          .task = &is->task->seen,
                          .from_handler = true};
     enum nic_status status = nic_drive_move(is->nic, &m);
-    if (status >= NIC_FAULT)
+    if (status >= NIC_FAULT || (status == NIC_DONE && !do_atomic(is->nic, &c)))
         return host_fault(is, c.of.host_at);
-    if (status == NIC_DONE)
-        do_atomic(is->nic, &c);
     return HPU_ACCESS_OK;
 }
 
