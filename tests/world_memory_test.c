@@ -2,6 +2,7 @@
  * with an error, or does without and takes the time that it takes otherwise; nothing crashes, hangs
  * or leaks. The linker puts our allocator before the C library's (tests/meson.build). */
 #include "lib/worlds.h"
+#include "sim/world_libc.h"
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
@@ -97,6 +98,41 @@ static int variables(void *argument) {
     return 0;
 }
 
+/* std::thread::_State of libstdc++: delete and run. */
+struct cxx_state {
+    void (*const *table)(struct cxx_state *);
+};
+
+static void does_nothing(struct cxx_state *state) {
+    (void)state;
+}
+
+/* Calls of the C and the C++ library that cannot say that there is no memory, as a program that is
+ * loaded finds them. */
+static int call_libraries(void *argument) {
+    static void (*const table[])(struct cxx_state *) = {NULL, does_nothing, does_nothing};
+    struct cxx_state of = {table}, *state = &of;
+    char text[] = "one two";
+    char *(*tokens)(char *, const char *);
+    void (*start)(pthread_t *, struct cxx_state **, void (*)(void));
+    void (*join)(pthread_t *);
+    const void *calls[] = {
+        world_libc_call("strtok"),
+        world_libc_call("_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_delete"
+                        "IS1_EEPFvvE"),
+        world_libc_call("_ZNSt6thread4joinEv")};
+    pthread_t id;
+    (void)argument;
+    memcpy(&tokens, &calls[0], sizeof tokens);
+    memcpy(&start, &calls[1], sizeof start);
+    memcpy(&join, &calls[2], sizeof join);
+    CHECK_STR(tokens(text, " "), "one");
+    start(&id, &state, NULL);
+    CHECK(!state); /* the thread's */
+    join(&id);
+    return 0;
+}
+
 /* SPIN_OK, or what went wrong. */
 static int run(struct p4_setup *setup, int (*program)(void *), uint64_t *time_ps,
                struct spin_error *err) {
@@ -155,6 +191,10 @@ TEST(every_allocation_fails_once_on_pspin_cards) {
     static const char *const set[] = {"card=pspin"};
     every_allocation_fails_once(accumulate, IMAGES, set, 1);
     every_allocation_fails_once(variables, getenv("VARIABLES"), set, 1);
+}
+
+TEST(every_allocation_for_the_libraries_of_a_rank_fails_once) {
+    every_allocation_fails_once(call_libraries, IMAGES, NULL, 0);
 }
 
 TEST_MAIN

@@ -2,7 +2,6 @@
  * system's; so a program is linked to these instead. Layouts are those of the Itanium ABI and of
  * libstdc++, which have not changed since its threads exist. */
 #include <errno.h>
-#include <stdio.h>
 
 #include "sim/world_pthread.h"
 
@@ -21,11 +20,10 @@ static void *run_state(void *argument) {
 static void own_start_thread(pthread_t *id, struct state **state, void (*unused)(void)) {
     struct state *s = *state;
     (void)unused;
-    if (world_pthread_create(id, NULL, run_state, s) != 0) {
-        fputs("openspin: no memory for a std::thread\n", stderr);
-        abort();
-    }
-    *state = NULL; /* the thread's now */
+    if (world_pthread_create(id, NULL, run_state, s) != 0)
+        world_no_memory(world_current(),
+                        "a std::thread"); /* exceptions are the program's library's */
+    *state = NULL;                        /* the thread's now */
 }
 
 static void own_join(pthread_t *id) {

@@ -52,10 +52,8 @@ struct world_libc *world_libc(struct world_thread *t) {
     struct world_rank *r = t->rank;
     if (!r->libc)
         r->libc = calloc(1, sizeof *r->libc);
-    if (!r->libc) {
-        fprintf(stderr, "openspin: rank %u: out of memory\n", r->index);
-        _exit(1);
-    }
+    if (!r->libc)
+        world_no_memory(t, "what its C library remembers");
     return r->libc;
 }
 
@@ -84,6 +82,11 @@ void world_exit(struct world_thread *t, int status, bool in_order) {
     r->status = status;
     r->leaving = true;
     world_thread_end(t);
+}
+
+void world_no_memory(struct world_thread *t, const char *what) {
+    world_fail(t->rank->world, SPIN_ENOMEM, "rank %u: out of memory for %s", t->rank->index, what);
+    world_exit(t, 1, false);
 }
 
 static bool add_handler(void (*call)(void *, int), void *argument) {

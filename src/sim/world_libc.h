@@ -81,6 +81,9 @@ struct world_libc *world_libc(struct world_thread *t);
 struct world_own *world_own(struct world_thread *t);
 /* The thread's rank ends with that status, after what it asked for has been done (or not). */
 _Noreturn void world_exit(struct world_thread *t, int status, bool in_order);
+/* There is none for a call that cannot say so: the world ends with that error, the rank where it
+ * is. */
+_Noreturn void world_no_memory(struct world_thread *t, const char *what);
 /* What a thread, and a rank, leave behind. */
 void world_libc_end(struct world_thread *t);
 void world_libc_free(struct world_rank *r);
