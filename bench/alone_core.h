@@ -79,7 +79,7 @@ static inline struct alone_core *alone_open(const char *path, uint32_t state, ui
         .stack = c->stack, .heap = {MAP_L1_BASE + MAP_L1_SCRATCH, HEAP_BYTES, c->heap, NULL}};
     hpu_init(&c->hpu, c->code, 0);
     port_open(&c->port, &c->hpu, &card, false);
-    hpu_invoke_open(&c->port, &c->context, &c->core);
+    alone_need(hpu_invoke_open(&c->port, &c->context, &c->core), "memory is not aligned");
     c->hpu.direct[PORT_ENTRY] = (struct hpu_direct){host_bytes, host};
     return c;
 }

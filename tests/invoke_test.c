@@ -129,7 +129,7 @@ static void core_open(struct core *c, const struct program *p, bool jit, unsigne
         .stack = c->stack, .heap = {MAP_L1_BASE + MAP_L1_SCRATCH, HEAP_BYTES, c->heap, NULL}};
     hpu_init(&c->hpu, c->code, 0);
     port_open(&c->port, &c->hpu, &card, false);
-    hpu_invoke_open(&c->port, &c->context, &c->core);
+    CHECK(hpu_invoke_open(&c->port, &c->context, &c->core));
 }
 
 static enum hpu_stop core_call(struct core *c, const uint32_t *words, uint32_t bytes,
@@ -328,6 +328,31 @@ TEST(clock) {
 #ifdef OPENSPIN_JIT
     call_often(true);
 #endif
+}
+
+/* Atomics need the host's alignment to be the handler's: without it nothing is opened. */
+TEST(memory_is_aligned) {
+    static struct core c;
+    struct program p = counting_handler();
+    core_open(&c, &p, false, JIT_WELL);
+    struct invoke_memory *memory[] = {&c.context.memory,        &c.context.constants,
+                                      &c.context.data,          &c.context.handler_data,
+                                      &c.context.scratchpad[0], &c.core.heap};
+    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) {
+        const struct invoke_memory before = *memory[i];
+        *memory[i] = (struct invoke_memory){STATE_AT + 4, 8, c.state, NULL};
+        CHECK(!hpu_invoke_open(&c.port, &c.context, &c.core));
+        memory[i]->host += 4;
+        CHECK(hpu_invoke_open(&c.port, &c.context, &c.core));
+        *memory[i] = before;
+    }
+    c.core.stack++;
+    CHECK(!hpu_invoke_open(&c.port, &c.context, &c.core));
+    c.core.stack--;
+    CHECK(hpu_invoke_open(&c.port, &c.context, &c.core));
+    c.context.memory.host += 4;
+    CHECK(!hpu_invoke_memory(&c.port, &c.context));
+    hpu_code_free(c.code);
 }
 
 TEST(interpreted) {

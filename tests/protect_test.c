@@ -113,6 +113,10 @@ TEST(reach) {
     CHECK(hpu_reach(h, 0x1fff, 2, false) == NULL);
     CHECK(hpu_reach(h, 0x20ff, 1, false) == memory + 255);
     CHECK(hpu_reach(h, 0x2100, 1, false) == NULL);
+    uint32_t windows = h->windows; /* atomics need the host's alignment to be the handler's */
+    for (uint32_t i = 1; i < 8; i++)
+        CHECK_EQ(hpu_add_window(h, 0x4000, 8, memory + i, true, HPU_REGION_L1), -1);
+    CHECK_EQ(h->windows, windows);
     while (h->windows < HPU_WINDOWS)
         CHECK_EQ(hpu_add_window(h, 0x5000, 8, memory, true, HPU_REGION_L1), (int)h->windows - 1);
     CHECK_EQ(hpu_add_window(h, 0x6000, 8, memory, true, HPU_REGION_L1), -1);

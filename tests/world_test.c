@@ -523,8 +523,7 @@ TEST(a_handler_that_faults_costs_its_message) {
     CHECK_EQ(r.counts.faults, 1);
     CHECK_HAS(r.first_fault, "rank 1, HPU 0, pingpong_header_handler, ");
     CHECK_HAS(r.first_fault, " ns: SEGV at pc 0x1d0000");
-    /* Atomics need the host's alignment to be the handler's; in debug builds hpu_add_window says
-     * so, and this in all. */
+    /* Atomics need the host's alignment to be the handler's. */
     CHECK(w->executors > 0);
     for (uint32_t i = 0; i < w->executors; i++) {
         const struct hpu *h = &w->executor[i]->hpu;

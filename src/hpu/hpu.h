@@ -179,8 +179,13 @@ _Static_assert(offsetof(struct hpu, handles) == offsetof(struct hpu, result) + 4
 
 void hpu_init(struct hpu *h, const struct hpu_code *code, uint32_t id);
 
-/* Gives the handler a range of memory. Returns the window's number, or -1 when there are no more.
- */
+/* Atomics need the host's alignment to be the handler's. */
+static inline bool hpu_is_aligned(uint32_t base, const uint8_t *host) {
+    return ((uintptr_t)host - base) % 8 == 0;
+}
+
+/* Gives the handler a range of memory. Returns the window's number, or -1: there are no more, or
+ * the memory is not aligned as its address is. */
 int hpu_add_window(struct hpu *h, uint32_t base, uint32_t size, uint8_t *host, bool writable,
                    enum hpu_region region);
 

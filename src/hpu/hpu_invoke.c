@@ -6,17 +6,34 @@ static uint32_t stack_address(const struct invoke_core *core) {
     return MAP_L1_ALIAS + MAP_L1_RUNTIME + core->core * MAP_STACK_SIZE;
 }
 
+static bool fits(const struct invoke_memory *m) {
+    return !m->bytes || hpu_is_aligned(m->address, m->host);
+}
+
+bool hpu_invoke_fits(const struct invoke_context *x) {
+    bool all = fits(&x->constants) && fits(&x->data) && fits(&x->handler_data) && fits(&x->memory);
+    for (uint32_t i = 0; i < MAP_CLUSTERS; i++)
+        all = all && fits(&x->scratchpad[i]);
+    return all;
+}
+
+/* They are never too many. */
 static void give(struct hpu *h, const struct invoke_memory *m, bool writable,
                  enum hpu_region region) {
     int i = m->bytes ? hpu_add_window(h, m->address, m->bytes, m->host, writable, region) : -1;
     if (i >= 0)
         h->window[i].view = m->view;
 }
+_Static_assert(INVOKE_OTHERS + 4 + MAP_CLUSTERS + 1 <= HPU_WINDOWS,
+               "the image's three, the entry's, scratchpads, the heap");
 
-void hpu_invoke_open(struct port *p, const struct invoke_context *x,
+bool hpu_invoke_open(struct port *p, const struct invoke_context *x,
                      const struct invoke_core *core) {
     struct hpu *h = p->hpu;
     h->windows = 0;
+    if (!hpu_invoke_fits(x) || !hpu_is_aligned(stack_address(core), core->stack) ||
+        !fits(&core->heap))
+        return false;
     hpu_add_window(h, 0, 0, NULL, true, HPU_REGION_L1);         /* INVOKE_PACKET */
     hpu_add_window(h, 0, 0, NULL, true, HPU_REGION_L2_PACKETS); /* INVOKE_L2_PACKET */
     hpu_add_window(h, stack_address(core), MAP_STACK_SIZE, core->stack, true,
@@ -30,7 +47,7 @@ void hpu_invoke_open(struct port *p, const struct invoke_context *x,
     uint16_t *begins = p->heap.begins;
     p->heap = (struct hpu_heap){.begins = begins};
     if (p->is_pspin)
-        return;
+        return true;
     p->heap = (struct hpu_heap){.address = core->heap.address,
                                 .bytes = core->heap.bytes,
                                 .host = core->heap.host,
@@ -38,6 +55,7 @@ void hpu_invoke_open(struct port *p, const struct invoke_context *x,
                                 .begins = begins};
     if (!core->check)
         give(h, &core->heap, true, HPU_REGION_L1);
+    return true;
 }
 
 static void move_window(struct hpu_window *w, uint32_t base, uint8_t *host, uint32_t bytes,
@@ -47,11 +65,14 @@ static void move_window(struct hpu_window *w, uint32_t base, uint8_t *host, uint
     hpu_size_window(w, bytes, writable);
 }
 
-void hpu_invoke_memory(struct port *p, const struct invoke_context *x) {
+bool hpu_invoke_memory(struct port *p, const struct invoke_context *x) {
+    if (!fits(&x->memory))
+        return false;
     uint32_t i = INVOKE_OTHERS + (x->constants.bytes != 0) + (x->data.bytes != 0) +
                  (x->handler_data.bytes != 0);
     move_window(&p->hpu->window[i], x->memory.address, x->memory.host, x->memory.bytes, true);
     p->hpu->window[i].view = x->memory.view;
+    return true;
 }
 
 /* ---- what the handler is told ---- */

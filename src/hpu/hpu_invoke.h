@@ -33,13 +33,21 @@ struct invoke_core {
     bool check;                /* heap.h */
 };
 
+/* Whether the host's alignment of all its memory is the handler's, as hpu_add_window asks for. */
+bool hpu_invoke_fits(const struct invoke_context *x);
+#define INVOKE_UNALIGNED                                                                           \
+    "%s: the memory of its handlers is not aligned to 8 bytes where its address is, as atomics "   \
+    "need it to be" /* the image */
+
 /* Gives the HPU its windows, always in the same order, so that the guesses in the code hold. After
- * port_open. */
-void hpu_invoke_open(struct port *p, const struct invoke_context *x,
+ * port_open. False: the context does not fit, or the core's memory is not aligned; nothing is to be
+ * run. */
+bool hpu_invoke_open(struct port *p, const struct invoke_context *x,
                      const struct invoke_core *core);
 
-/* The same context, whose `memory` (not of no bytes, now and then) is another now. */
-void hpu_invoke_memory(struct port *p, const struct invoke_context *x);
+/* The same context, whose `memory` (not of no bytes, now and then) is another now; false:
+ * likewise. */
+bool hpu_invoke_memory(struct port *p, const struct invoke_context *x);
 
 /* The windows that change with each packet. */
 enum { INVOKE_PACKET, INVOKE_L2_PACKET, INVOKE_STACK, INVOKE_OTHERS };

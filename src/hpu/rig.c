@@ -109,8 +109,8 @@ static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
         .stack = rig->l1 + MAP_L1_RUNTIME + core * MAP_STACK_SIZE,
         .heap = {l1_address(rig, MAP_L1_SCRATCH), HEAP_BYTES, rig->l1 + MAP_L1_SCRATCH, NULL},
         .check = o->check};
-    if (!code)
-        hpu_invoke_open(&rig->port, x, &rig->core);
+    if (!code && !hpu_invoke_open(&rig->port, x, &rig->core))
+        code = spin_fail(err, SPIN_EARG, INVOKE_UNALIGNED, im->path);
     return code;
 }
 

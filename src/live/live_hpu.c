@@ -194,14 +194,14 @@ static void executor_give(struct live_executor *e) {
     e->card->idle = e;
 }
 
-/* Windows stay from one handler to the next where they are the same. */
-static void give_memory(struct live_executor *e, const struct live_code *code) {
+/* Windows stay from one handler to the next where they are the same. False: it cannot have them. */
+static bool give_memory(struct live_executor *e, const struct live_code *code) {
     const struct portals_handlers *h = e->task->handlers;
     const struct spin_image *im = h->image;
     if (e->code == code && e->state == h->state && e->state_bytes == h->state_bytes)
-        return;
+        return true;
     e->returned = false;
-    e->code = code;
+    e->code = NULL;
     e->state = h->state;
     e->state_bytes = h->state_bytes;
     e->context = (struct invoke_context){
@@ -221,7 +221,10 @@ static void give_memory(struct live_executor *e, const struct live_code *code) {
     memcpy(e->hpu.direct, direct, sizeof direct);
     port_open(&e->port, &e->hpu, &port_card, im->info.is_pspin);
     e->port.mtu_bytes = e->card->mtu_bytes;
-    hpu_invoke_open(&e->port, &e->context, &e->core);
+    if (!hpu_invoke_open(&e->port, &e->context, &e->core))
+        return false;
+    e->code = code;
+    return true;
 }
 
 static void call_handler(struct live_executor *e) {
@@ -360,10 +363,20 @@ static void tell_fault(const struct live_executor *e) {
     fprintf(stderr, "openspin: %.60s: %s\n", f ? f->name : "a handler", ending);
 }
 
+/* It ends as if it had met memory that it does not have, before its first instruction. */
+static enum hpu_stop refuse_memory(struct live_executor *e) {
+    e->returned = false;
+    e->hpu.pc = e->task->entry;
+    e->hpu.fault = HPU_FAULT_SEGV;
+    e->hpu.fault_address = e->context.memory.address;
+    return HPU_FAULTED;
+}
+
 enum hpu_stop live_hpu_run(struct live_executor *e) {
     bool again = e->begun, next = false;
     if (!again) {
-        give_memory(e, e->runs);
+        if (!give_memory(e, e->runs))
+            return refuse_memory(e);
         if (!e->seen || !live_seen_is(e->seen, e->task))
             e->seen = live_seen_handler(&e->card->seen, e->task);
         next = is_next(e);

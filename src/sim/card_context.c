@@ -281,8 +281,12 @@ int card_add_context(struct card *c, const struct card_context *set, uint32_t *n
         free_segments(x);
         return code;
     }
-    take_room(c, x);
     describe(c, x);
+    if (!hpu_invoke_fits(&x->given)) {
+        free_segments(x);
+        return spin_fail(err, SPIN_EARG, INVOKE_UNALIGNED, set->image->path);
+    }
+    take_room(c, x);
     make_views(c, x);
     *number = c->contexts++;
     return SPIN_OK;

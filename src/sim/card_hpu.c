@@ -84,7 +84,7 @@ void card_switch_context(struct card *c, struct card_hpu *h, uint32_t number) {
         .stack = l1 + MAP_L1_RUNTIME + core * MAP_STACK_SIZE,
         .heap = {card_l1_address(c, h->cluster) + heap, HEAP_BYTES, l1 + heap, NULL},
         .check = c->config.check};
-    hpu_invoke_open(&h->port, &x->given, &h->core);
+    hpu_invoke_open(&h->port, &x->given, &h->core); /* what is given fits (card_add_context) */
 }
 
 /* A call of a card that has its own messages. */

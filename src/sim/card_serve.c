@@ -112,6 +112,10 @@ bool card_serve_task(struct card *c, struct nic_task *task, uint32_t place,
     c->now_ps = sim_engine_counts(c->engine).now_ps;
     if (!context_of_image(c, task->handlers->image, &context, err))
         return false;
+    if (!hpu_is_aligned(MAP_L1_SCRATCH, task->handlers->state)) { /* as every place of a state is */
+        spin_fail(err, SPIN_EARG, INVOKE_UNALIGNED, task->handlers->image->path);
+        return false;
+    }
     if (place == NONE && !c->unplaced)
         place = own_place(c, task->packet);
     if (place != NONE) {

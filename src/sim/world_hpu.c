@@ -266,7 +266,13 @@ static bool describe(struct world_executor *e, const struct world_code *code) {
            (pad || !pad_bytes);
 }
 
-static void give_memory(struct world_executor *e, const struct world_code *code) {
+static bool unaligned(const struct world_executor *e) {
+    world_fail(e->world, SPIN_EARG, INVOKE_UNALIGNED, e->context.image->path);
+    return false;
+}
+
+/* False: the world has failed. */
+static bool give_memory(struct world_executor *e, const struct world_code *code) {
     const struct spin_world *w = e->world;
     hpu_init(&e->hpu, code->code, e->hpu_number);
     port_open(&e->port, &e->hpu, &card, e->context.image->info.is_pspin);
@@ -274,11 +280,13 @@ static void give_memory(struct world_executor *e, const struct world_code *code)
     e->core = (struct invoke_core){.stack = e->stack,
                                    .heap = {NIC_HANDLER_HEAP, HEAP_BYTES, e->heap, NULL},
                                    .check = w->check};
-    hpu_invoke_open(&e->port, &e->context, &e->core);
+    if (!hpu_invoke_open(&e->port, &e->context, &e->core))
+        return unaligned(e);
     e->before = e->context.image->info.is_pspin || w->check /* the heap's window is the last */
                     ? -1
                     : hpu_add_window(&e->hpu, NIC_HANDLER_PACKET - CALL_HEADROOM, 0, e->no_packet,
                                      true, HPU_REGION_L1);
+    return true;
 }
 
 /* Most handlers are of the image that the executor ran last: then only what belongs to the entry is
@@ -293,13 +301,12 @@ static bool is_open_for(const struct world_executor *e, const struct world_code 
            !im->handler_data.bytes && !x->scratchpad[0].bytes;
 }
 
-/* False: no memory. */
+/* False: no memory, or the world has failed. */
 static bool open_for(struct world_executor *e, const struct world_code *code) {
     if (!is_open_for(e, code)) {
         if (!describe(e, code))
             return false;
-        give_memory(e, code);
-        return true;
+        return give_memory(e, code);
     }
     const struct portals_handlers *p = e->task->handlers;
     const struct port_host host =
@@ -309,8 +316,7 @@ static bool open_for(struct world_executor *e, const struct world_code *code) {
     e->context.host_bytes = host.bytes;
     e->context.memory.bytes = p->state_bytes;
     e->context.memory.host = p->state;
-    hpu_invoke_memory(&e->port, &e->context);
-    return true;
+    return hpu_invoke_memory(&e->port, &e->context) || unaligned(e);
 }
 
 /* For a packet, behind the headroom; NULL: no memory. Few need it: tens of thousands of HPUs may be
