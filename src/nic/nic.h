@@ -186,6 +186,7 @@ struct nic_move {
     bool from_handler; /* a handler's own, of `task`: for priorities and statistics */
     bool on_card;      /* `host` is the card's own: a copy of volatile data, or HPU memory */
     bool kept;         /* the card's own: it is repeated, and what it refers to is a record */
+    uint32_t local_at; /* a handler's own: the address that it gave for `local`, 0: none */
     uint8_t *host, *local;
     uint64_t bytes;
     struct nic_task *task;
@@ -216,6 +217,7 @@ enum nic_err_policy {
 /* A packet that leaves. */
 struct nic_departed {
     bool from_handler;
+    uint32_t local_at;     /* with `task`: the address of the data, as its command says; 0: none */
     struct nic_task *task; /* in `send` only: the handler whose command it is, which still runs */
     uint32_t sequence;
     uint64_t transmission;

@@ -163,6 +163,7 @@ static enum hpu_access copy(const struct issue *is) {
                                  .local = c.of.local + done,
                                  .bytes = piece[i].bytes,
                                  .task = &is->task->seen,
+                                 .local_at = of->local_at + (uint32_t)done,
                                  .from_handler = true};
             if (nic_drive_move(is->nic, &m) >= NIC_FAULT)
                 return host_fault(is, of->host_at + done);
@@ -247,6 +248,7 @@ static enum hpu_access atomic(const struct issue *is) {
                          .local = c.of.local,
                          .bytes = c.of.bytes,
                          .task = &is->task->seen,
+                         .local_at = c.of.local_at,
                          .from_handler = true};
     enum nic_status status = nic_drive_move(is->nic, &m);
     if (status >= NIC_FAULT || (status == NIC_DONE && !do_atomic(is->nic, &c)))
@@ -399,8 +401,11 @@ static enum hpu_access from_device(const struct issue *is, enum nic_message_kind
     struct nic_packet *packet = packet_of(is);
     if (!packet)
         return refuse(is);
-    struct nic_origin origin = {
-        .ready = packet, .from_handler = true, .streams = stream, .task = &is->task->seen};
+    struct nic_origin origin = {.ready = packet,
+                                .from_handler = true,
+                                .streams = stream,
+                                .task = &is->task->seen,
+                                .local_at = is->command->local_at};
     nic->handler_packets++;
     enum hpu_access done = start_message(is, kind, packet->data, &origin);
     if (origin.ready) { /* there was no message */
@@ -462,7 +467,7 @@ static enum hpu_access stream_put(const struct issue *is) {
     packet->offset = offset;
     o->handed += c->bytes;
     nic->handler_packets++;
-    nic_send_stream(nic, o, packet, &is->task->seen);
+    nic_send_stream(nic, o, packet, &is->task->seen, c->local_at);
     return HPU_ACCESS_OK;
 }
 

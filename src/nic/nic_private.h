@@ -46,7 +46,8 @@ struct nic_origin {
     struct nic_packet *ready; /* its data, on the card already: whoever takes it sets it to NULL */
     bool from_handler;
     bool of_handler;       /* likewise, but its data is in host memory */
-    struct nic_task *task; /* that gives the command */
+    struct nic_task *task; /* that gives the command, */
+    uint32_t local_at;     /* and the address of its data in HPU memory */
     bool streams;          /* more of its data comes later */
     struct nic_incoming *reply_to;
     struct nic_outgoing *made; /* its record, if it has one */
@@ -263,7 +264,7 @@ void nic_send_room(void *context, struct delivery_peer *peer);
 void nic_send_lost(struct nic *nic, struct nic_peer *peer);
 /* A packet more of a stream, whose reference it takes. */
 void nic_send_stream(struct nic *nic, struct nic_outgoing *o, struct nic_packet *packet,
-                     struct nic_task *task);
+                     struct nic_task *task, uint32_t local_at);
 /* The message whose handlers have made streams is over. */
 void nic_send_abandon(struct nic *nic, struct nic_incoming *in);
 

@@ -234,6 +234,7 @@ send_whole(struct nic *nic, const struct portals_outgoing *out, struct nic_origi
     if (from) {
         how.from_handler = from->from_handler;
         how.task = from->task;
+        how.local_at = from->local_at;
     }
     if (from && from->ready)
         from->ready = NULL;
@@ -821,9 +822,10 @@ void nic_send_room(void *context, struct delivery_peer *delivery) {
 
 /* It departs within the handler's command. */
 static void stream_at_once(struct nic *nic, struct nic_outgoing *o, struct nic_packet *packet,
-                           struct nic_task *task) {
+                           struct nic_task *task, uint32_t local_at) {
     struct nic_peer *peer = o->peer;
-    const struct nic_departed how = {.from_handler = true, .task = task, .peer = peer};
+    const struct nic_departed how = {
+        .from_handler = true, .task = task, .local_at = local_at, .peer = peer};
     packet->first = false;
     o->packed += packet->bytes;
     packet->last = o->packed == o->message.payload;
@@ -839,11 +841,11 @@ static void stream_at_once(struct nic *nic, struct nic_outgoing *o, struct nic_p
 }
 
 void nic_send_stream(struct nic *nic, struct nic_outgoing *o, struct nic_packet *packet,
-                     struct nic_task *task) {
+                     struct nic_task *task, uint32_t local_at) {
     struct nic_peer *peer = o->peer;
     if (o->begun && !o->ready && peer->delivery.direct && !peer->queue && !peer->departures &&
         !peer->busy && !nic->turn && nic->sending < nic->config.send_packets) {
-        stream_at_once(nic, o, packet, task);
+        stream_at_once(nic, o, packet, task, local_at);
         return;
     }
     struct nic_packet **end = &o->ready;

@@ -231,6 +231,7 @@ void card_set_callbacks(struct card *card, const struct card_callbacks *callback
  * and says which handlers run: packets come in by card_serve_packet, handlers by card_serve_task,
  * and what handlers ask for goes to the server. It has no contexts but those of the images that it
  * meets, and no message queues. */
+struct nic_departed;
 struct nic_move;
 struct nic_task;
 
@@ -274,8 +275,8 @@ void card_serve_over(struct card *card);
  * another command. */
 bool card_serve_has_place(const struct nic_task *task);
 void card_serve_move(struct card *card, struct nic_task *task, const struct nic_move *move);
-void card_serve_send(struct card *card, struct nic_task *task, uint8_t *bytes, uint32_t length,
-                     uint32_t number);
+void card_serve_send(struct card *card, const struct nic_departed *how, uint8_t *bytes,
+                     uint32_t length, uint32_t number);
 /* The card's own, from now on: when bytes are at the host or from there, or out of the card. */
 uint64_t card_serve_host(struct card *card, bool to_host, uint64_t bytes);
 uint64_t card_serve_out(struct card *card, uint32_t bytes);

@@ -116,12 +116,10 @@ static void start(struct card_hpu *h, const struct port_command *of) {
 static enum hpu_access issue(struct port *p, const struct port_command *of) {
     struct card_hpu *h = hpu_of(p);
     struct card *c = h->card;
-    if (card_serves(c)) {
-        h->local_at = of->local_at;
+    if (card_serves(c))
         return may_issue(h, true)
                    ? c->server.issue(c->server.user, p, served_task(h), of, c->now_ps)
                    : HPU_ACCESS_WAIT;
-    }
     if (of->effect == PORT_ATOMIC && !of->host) {
         refusal_say(&p->refusal, of->number, "the host gave the card no memory for atomics");
         return port_refuse(p);

@@ -218,7 +218,6 @@ struct card_hpu {
     uint32_t in_flight;
     uint32_t waits_for; /* handle, or 0; WAITS_ANY, WAITS_HELD */
     bool unnamed;       /* the command that is held back gets a handle that is not its own */
-    uint32_t local_at;  /* of the command that the server is asked for */
     /* contention */
     uint32_t rate;                     /* L1 accesses per cycle of the last slice, in 1/65536 */
     uint64_t conflict;                 /* owed, in 1/65536 cycles */

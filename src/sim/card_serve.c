@@ -219,9 +219,10 @@ bool card_serve_has_place(const struct nic_task *task) {
 }
 
 static struct card_command *command_of(struct card_hpu *h, enum card_served served,
-                                       enum card_target target, uint64_t length, uint8_t *local) {
+                                       enum card_target target, uint64_t length, uint8_t *local,
+                                       uint32_t local_at) {
     struct card_command *m = card_command_new(h, target, (uint32_t)length);
-    m->of.local_at = h->local_at;
+    m->of.local_at = local_at;
     m->of.local = local;
     m->served = (uint8_t)served;
     return m;
@@ -231,16 +232,17 @@ static struct card_command *command_of(struct card_hpu *h, enum card_served serv
 void card_serve_move(struct card *c, struct nic_task *task, const struct nic_move *move) {
     c->now_ps = sim_engine_counts(c->engine).now_ps;
     struct card_command *m =
-        command_of(task->driver, SERVED_MOVE, TARGET_DMA, move->bytes, move->local);
+        command_of(task->driver, SERVED_MOVE, TARGET_DMA, move->bytes, move->local, move->local_at);
     m->to_host = move->kind == NIC_STORE;
     m->host_address = 0; /* aligned, wherever the program's memory is in this run */
     m->move = *move;
     card_command_start(c, m);
 }
 
-void card_serve_send(struct card *c, struct nic_task *task, uint8_t *bytes, uint32_t length,
-                     uint32_t number) {
-    struct card_command *m = command_of(task->driver, SERVED_SEND, TARGET_OUTBOUND, length, bytes);
+void card_serve_send(struct card *c, const struct nic_departed *how, uint8_t *bytes,
+                     uint32_t length, uint32_t number) {
+    struct card_command *m =
+        command_of(how->task->driver, SERVED_SEND, TARGET_OUTBOUND, length, bytes, how->local_at);
     m->served_number = number;
     card_command_start(c, m);
 }

@@ -99,7 +99,7 @@ static enum nic_status send_packet(void *context, struct nic_packet *packet,
         return NIC_DONE;
     const struct world_flight *f = pool_at(&w->flights, flight);
     if (how->task && card_serve_has_place(how->task)) {
-        card_serve_send(r->card, how->task, f->packet->data, packet->bytes, flight);
+        card_serve_send(r->card, how, f->packet->data, packet->bytes, flight);
         return NIC_PENDING;
     }
     world_event(r, card_serve_out(r->card, packet->bytes), WORLD_LAUNCH_EVENT, flight, 0, 0);
