@@ -178,6 +178,7 @@ static void chaos(uint32_t seed, bool good_network, bool deaths) {
                               .at_once = seed / 2 % 2,
                               .run_bytes = seed % 5 ? 200 * (seed % 5) : 0,
                               .faults = seed % 11 ? 0 : 20,
+                              .retold = seed % 4 == 1 ? 300 : 0,
                               .source_absence = seed % 7 == 1 ? 50 : 0,
                               .destination_absence = seed % 7 < 2 ? 50 : 0,
                               .unresolvable = 100,

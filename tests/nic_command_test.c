@@ -707,7 +707,7 @@ TEST(a_handler_may_be_killed_while_its_reply_comes) {
     const uint64_t *state = (const uint64_t *)(void *)killed->handlers->state;
     CHECK_EQ(state[15], 70017);
     CHECK_EQ(state[16], 0);
-    nic_handler_done(world.node[1].nic, killed, SEGV, world.now);
+    nic_handler_done(world.node[1].nic, killed->number, SEGV, world.now);
     world_settle(&world);
     CHECK_EQ(state[15], 70017);
     CHECK_EQ(state[16], 0);
@@ -869,7 +869,7 @@ TEST(a_handler_may_be_killed_while_it_waits_for_room) {
     world_actions(&world, &world.node[0]);
     while (!script.waited)
         CHECK(world_step(&world));
-    nic_handler_done(world.node[1].nic, killed, SEGV, world.now);
+    nic_handler_done(world.node[1].nic, killed->number, SEGV, world.now);
     world_settle(&world);
     CHECK_EQ(world.node[1].ran[NIC_COMPLETION_HANDLER], 2);
     world_end(&world);

@@ -751,4 +751,44 @@ TEST(a_cleanup_handler_needs_its_function_and_a_time) {
     world_end(&world);
 }
 
+/* Everything that was pending ends twice, the second time when its memory may be another's: of
+ * several messages at once, whose packets are fetched from two places. */
+TEST(what_is_told_twice_has_happened_once) {
+    enum { MESSAGES = 5 };
+    for (uint32_t seed = 0; seed < 8; seed++) {
+        world = (struct nicworld){.retold = 1000,
+                                  .spread = 50,
+                                  .memory_spread = 300,
+                                  .handler_spread = 300,
+                                  .config = {.reliable = true, .ordered = seed % 2}};
+        begin(seed, 0);
+        post(HEADER | COMPLETION, PTL_ME_MANAGE_LOCAL, 0);
+        script.header = PROCEED;
+        ptl_iovec_t pieces[2] = {{source, 100}, {source + 100, BYTES - 100}};
+        ptl_md_t md = {.start = pieces,
+                       .length = 2,
+                       .options = PTL_IOVEC,
+                       .eq_handle = world.node[0].eq,
+                       .ct_handle = PTL_CT_NONE};
+        ptl_handle_md_t handle;
+        CHECK_EQ(portals_md_bind(world.node[0].portals, world.node[0].ni, &md, &handle), PTL_OK);
+        struct portals_request put = host_put(handle, 0, BYTES, 1, 5);
+        put.ack_req = PTL_ACK_REQ;
+        for (uint32_t i = 0; i < MESSAGES; i++)
+            CHECK_EQ(portals_start(world.node[0].portals, &put), PTL_OK);
+        world_settle(&world);
+        CHECK_EQ(script.completions, MESSAGES);
+        for (uint32_t i = 0; i < MESSAGES; i++) {
+            CHECK(memcmp(source, target + i * BYTES, BYTES) == 0);
+            world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK);
+        }
+        ptl_event_t event;
+        uint32_t events = 0;
+        while (world_event(&world.node[0], &event))
+            events += event.ni_fail_type == PTL_NI_OK;
+        CHECK_EQ(events, 2 * MESSAGES); /* sent, and acknowledged */
+        world_end(&world);
+    }
+}
+
 TEST_MAIN

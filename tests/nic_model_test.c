@@ -580,6 +580,7 @@ static void run_seed(uint32_t seed, bool good_network) {
                               .at_once = seed / 2 % 2,
                               .run_bytes = seed % 4 ? 300 * (seed % 4) : 0,
                               .faults = exact ? 0 : 15,
+                              .retold = seed % 3 ? 0 : 200,
                               .config = {.mtu_bytes = 64 << seed % 3,
                                          .reliable = good_network,
                                          .ordered = good_network,

@@ -105,11 +105,14 @@ static struct live_pending *pending_new(struct live_card *card, struct nic_packe
                                         const struct nic_departed *how) {
     struct live_pending *p = pending_take(card);
     struct nic_packet *kept = p ? keep_spared(card, packet) : NULL;
-    if (!kept) {
+    struct nic_departed later;
+    if (!kept || !nic_leaves_later(card->nic, how, &later)) {
+        if (kept)
+            nic_packet_release(kept);
         free(p);
         return NULL;
     }
-    *p = (struct live_pending){.packet = kept, .how = *how};
+    *p = (struct live_pending){.packet = kept, .how = later};
     return p;
 }
 
@@ -126,6 +129,7 @@ static enum nic_status send_lent(struct live_card *card, struct nic_packet *pack
         return NIC_FAULT;
     enum live_sent sent = give_transport(card, packet);
     if (sent == LIVE_SENT || sent == LIVE_UNREADABLE) {
+        nic_leaves_now(card->nic, &p->how);
         nic_packet_release(p->packet);
         free(p);
         return sent == LIVE_SENT ? NIC_DONE : NIC_FAULT;

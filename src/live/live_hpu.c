@@ -30,6 +30,7 @@ struct live_executor {
     struct port port;
     struct live_card *card;
     const struct nic_task *task;
+    uint64_t task_number;
     uint32_t number; /* of this executor: its HPU, as handlers see it */
     bool begun, blocked, resumed;
     bool returned; /* its last call was a payload handler, has returned, and may be made again */
@@ -324,6 +325,7 @@ static struct live_executor *take_resumed(struct live_card *card) {
 static bool begin(struct live_executor *e, struct nic_task *task) {
     e->begun = e->blocked = e->resumed = false;
     e->task = task;
+    e->task_number = task->number;
     e->runs = code_of(e->card, task->handlers->image);
     find_memory(e);
     task->driver = e;
@@ -340,7 +342,8 @@ struct live_executor *live_hpu_take(struct live_card *card) {
             return e;
         executor_give(e);
         e = NULL;
-        nic_handler_done(card->nic, task, FLOW_SEGV, live_time(card)); /* as if it had failed */
+        nic_handler_done(card->nic, task->number, FLOW_SEGV,
+                         live_time(card)); /* as if it had failed */
     }
     return e;
 }
@@ -416,11 +419,11 @@ void live_hpu_ran(struct live_executor *e, enum hpu_stop stop) {
     }
     if (stop == HPU_FAULTED)
         tell_fault(e);
-    const struct nic_task *task = e->task;
+    uint64_t task_number = e->task_number;
     int32_t code =
         flow_code(stop != HPU_DONE, e->context.image->info.is_pspin, (int32_t)e->code_returned);
     executor_give(e);
-    nic_handler_done(card->nic, task, code, live_time(card));
+    nic_handler_done(card->nic, task_number, code, live_time(card));
 }
 
 bool live_hpu_work(struct live_card *card) {

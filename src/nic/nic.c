@@ -104,6 +104,8 @@ int nic_new(struct nic **out, const struct nic_config *config, struct spin_error
     pool_init(&nic->incoming, config->zone, sizeof(struct nic_incoming), UINT32_MAX);
     pool_init(&nic->tasks, config->zone, sizeof(struct nic_task_record), UINT32_MAX);
     pool_init(&nic->commands, config->zone, sizeof(struct nic_command_record), UINT32_MAX);
+    pool_init(&nic->moving, config->zone, sizeof(struct pool_slot), UINT32_MAX);
+    pool_init(&nic->leaving, config->zone, sizeof(struct pool_slot), UINT32_MAX);
     if (!config->blocks_outstanding)
         nic->config.blocks_outstanding = 2;
     if (!config->unblocked_bytes)
@@ -174,6 +176,8 @@ void nic_free(struct nic *nic) {
     pool_clear(&nic->incoming);
     pool_clear(&nic->tasks);
     pool_clear(&nic->commands);
+    pool_clear(&nic->moving);
+    pool_clear(&nic->leaving);
     pool_clear(&nic->parked);
     nic_block_clear(nic);
     hash_table_free(&nic->open);
@@ -257,9 +261,9 @@ const struct nic_counts *nic_counts(const struct nic *nic) {
 
 bool nic_quiet(const struct nic *nic) {
     return !nic->loop && !nic->outgoing.used && !nic->departures.used && !nic->incoming.used &&
-           !nic->tasks.used && !nic->commands.used && portals_quiet(nic->portals) && !nic->moves &&
-           !nic->sending && !nic->running && !nic->handler_packets && !nic->room_queue &&
-           !nic->blocks.reports.used && !nic->blocks.transfers.used &&
+           !nic->tasks.used && !nic->commands.used && portals_quiet(nic->portals) &&
+           !nic->moving.used && !nic->sending && !nic->running && !nic->handler_packets &&
+           !nic->room_queue && !nic->blocks.reports.used && !nic->blocks.transfers.used &&
            !nic->blocks.assemblies.used && !nic->blocks.waiting_out && !nic->blocks.waiting_in &&
            !nic->parked.used;
 }
@@ -270,6 +274,20 @@ void nic_hurry(struct nic *nic) {
 
 bool nic_settled(const struct nic *nic) {
     return delivery_settled(&nic->delivery);
+}
+
+/* ---- What a driver does later ---- */
+
+/* Its place; NULL: it has ended, and was told before. */
+static struct pool_slot *place_of(const struct pool *pool, uint32_t index, uint32_t generation) {
+    struct pool_slot *slot = pool_find(pool, index);
+    return slot && slot->generation == generation ? slot : NULL;
+}
+
+static struct pool_slot *place_new(struct nic *nic, struct pool *pool) {
+    struct pool_slot *slot = pool_take_raw(pool);
+    nic->counts.no_memory += !slot;
+    return slot;
 }
 
 /* ---- Moves ---- */
@@ -296,10 +314,8 @@ static bool keep_message(struct nic *nic, struct nic_move *m) {
     return true;
 }
 
-bool nic_move_later(struct nic *nic, const struct nic_move *move, struct nic_move *later) {
-    *later = *move;
-    if (move->kept)
-        return true;
+/* What it refers to lives on; false: no memory. */
+static bool keep_record(struct nic *nic, const struct nic_move *move, struct nic_move *later) {
     switch (move->purpose) {
     case FETCH_DEPARTURE:
         ((struct nic_departure *)move->record)->fetches++;
@@ -307,24 +323,33 @@ bool nic_move_later(struct nic *nic, const struct nic_move *move, struct nic_mov
     case MOVE_PLAIN:
     case MOVE_MESSAGE:
     case APPLY_ATOMIC:
-        if (!keep_message(nic, later)) {
-            nic->counts.no_memory++;
-            return false;
-        }
-        break;
+        return keep_message(nic, later);
     case MOVE_COMMAND:
     case ATOMIC_COMMAND:
         later->record = nic_command_keep(nic, move->record);
-        if (!later->record) {
-            nic->counts.no_memory++;
+        if (!later->record)
             return false;
-        }
         ((struct nic_command_record *)later->record)->transfers++;
         nic_command_later(move, later);
         break;
     }
-    later->generation = ((struct pool_slot *)later->record)->generation;
-    nic->moves++;
+    return true;
+}
+
+bool nic_move_later(struct nic *nic, const struct nic_move *move, struct nic_move *later) {
+    *later = *move;
+    if (move->kept)
+        return true;
+    struct pool_slot *place = place_new(nic, &nic->moving);
+    if (!place)
+        return false;
+    if (!keep_record(nic, move, later)) {
+        nic->counts.no_memory++;
+        pool_give(&nic->moving, place);
+        return false;
+    }
+    later->pending = place->index;
+    later->generation = place->generation;
     return true;
 }
 
@@ -334,13 +359,14 @@ void nic_move_forget(struct nic_move *later) {
 }
 
 void nic_moved(struct nic *nic, struct nic_move *later, enum nic_status how, uint64_t now) {
-    const struct pool_slot *slot = later->record;
-    if (!slot->used || slot->generation != later->generation)
+    struct pool_slot *place = place_of(&nic->moving, later->pending, later->generation);
+    if (!place)
         return; /* told twice */
     nic->now = now;
+    later->generation = ++place->generation; /* it may be repeated, and that is told by itself */
     if (how == NIC_ABSENT && (how = nic_page_park(nic, later)) == NIC_PENDING)
         return;
-    nic->moves--;
+    pool_give(&nic->moving, place);
     switch (later->purpose) {
     case FETCH_DEPARTURE:
         nic_send_fetched(nic, later->record, how >= NIC_FAULT);
@@ -388,11 +414,39 @@ void nic_progress(struct nic *nic, uint64_t now) {
         work(nic, now);
 }
 
+bool nic_leaves_later(struct nic *nic, const struct nic_departed *how, struct nic_departed *later) {
+    const struct pool_slot *place = place_new(nic, &nic->leaving);
+    if (!place)
+        return false;
+    *later = *how;
+    later->pending = place->index;
+    later->generation = place->generation;
+    return true;
+}
+
+/* False: it was before. */
+static bool take_leaving(struct nic *nic, const struct nic_departed *how) {
+    struct pool_slot *place = place_of(&nic->leaving, how->pending, how->generation);
+    if (place)
+        pool_give(&nic->leaving, place);
+    return place;
+}
+
+void nic_leaves_now(struct nic *nic, const struct nic_departed *later) {
+    take_leaving(nic, later);
+}
+
 void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now) {
+    if (!take_leaving(nic, how))
+        return; /* told twice */
     nic->now = now;
+    nic_packet_left(nic, how);
+}
+
+void nic_packet_left(struct nic *nic, const struct nic_departed *how) {
     nic->sending--;
     delivery_left(&nic->delivery, &how->peer->delivery, how->sequence, how->more, how->transmission,
-                  now);
+                  nic->now);
     if (how->lent)
         nic_send_returned(nic, how->lent, how->unreadable);
     if (how->from_handler) {

@@ -135,7 +135,9 @@ enum nic_handler_kind {
 
 /* A handler to be run. It ends by nic_handler_done. */
 struct nic_task {
-    void *driver; /* the driver's own */
+    void *driver;    /* the driver's own */
+    uint64_t number; /* for nic_handler_done, to be noted when it is to be run: this memory will be
+                        another task's, with another number (until it has had 2^32 of them) */
     uint8_t kind;
     uint32_t entry;
     uint32_t message_id; /* the same for all handlers of a message: for traces */
@@ -193,7 +195,7 @@ struct nic_move {
     struct nic_packet *packet; /* whose data it moves, or NULL */
     /* The card's own. */
     uint8_t purpose;
-    uint32_t generation;
+    uint32_t pending, generation; /* what is under way has a place, which is another's after it */
     void *record;
 };
 
@@ -214,14 +216,17 @@ enum nic_err_policy {
     NIC_ERR_EARLY,     /* at once; and as per block if they are still absent when it comes again */
 };
 
-/* A packet that leaves. */
+/* A packet that leaves. A driver that cannot send it at once calls nic_leaves_later, keeps what
+ * that gives it, and hands it to nic_left at the end. */
 struct nic_departed {
     bool from_handler;
     uint32_t local_at;     /* with `task`: the address of the data, as its command says; 0: none */
     struct nic_task *task; /* in `send` only: the handler whose command it is, which still runs */
     uint32_t sequence;
+    uint32_t pending; /* the card's own, as of a move */
     uint64_t transmission;
     struct nic_peer *peer;
+    uint32_t generation;
     uint32_t more;   /* packets of a run, behind the first */
     uint64_t lent;   /* 0, or of a packet that is lent (see `lends`): whose memory it is */
     bool unreadable; /* the driver's, in nic_left: that memory was not there */
@@ -230,7 +235,7 @@ struct nic_departed {
 #define NIC_SHORT_BYTES 4096u /* of data in a put that may go without a packet */
 
 /* Functions of a driver. They are called from inside the card's, and call none of it but
- * nic_move_later and the functions of packets. */
+ * nic_move_later, nic_leaves_later and the functions of packets. */
 struct nic_driver {
     /* Lends a packet of the wire, for the card to write a small message into; NULL: there is none
      * now, and the message waits. It is one without references in the driver's own memory (or,
@@ -238,7 +243,7 @@ struct nic_driver {
      * call may lend the same. In `send` its `data` is where the data comes from. The function
      * may be NULL: then the card has such a packet of its own. */
     struct nic_packet *(*slot)(void *context, struct nic_address target);
-    /* Onto the wire. The packet is lent; `how` is for nic_left, where that comes later. */
+    /* Onto the wire. The packet is lent; `how` is for nic_leaves_later, where it leaves later. */
     enum nic_status (*send)(void *context, struct nic_packet *packet,
                             const struct nic_departed *how);
     /* The same of a small put (NIC_SHORT_BYTES) or acknowledgement that is one packet, of this
@@ -378,6 +383,8 @@ bool nic_has_work(const struct nic *nic);
 void nic_progress(struct nic *nic, uint64_t now);
 /* From a driver's `move`: what it keeps until then; false: no memory, and the move is a fault. */
 bool nic_move_later(struct nic *nic, const struct nic_move *move, struct nic_move *later);
+/* What was pending has ended. Each of nic_moved, nic_left and nic_handler_done is told once; what
+ * is told again, however late and whatever is under way by then, changes nothing. */
 void nic_moved(struct nic *nic, struct nic_move *later, enum nic_status how, uint64_t now);
 /* From `move`, or before nic_moved(..., NIC_ABSENT): what the move belongs to. */
 struct nic_extent nic_move_extent(struct nic *nic, const struct nic_move *move);
@@ -397,9 +404,13 @@ void nic_paged_in(struct nic *nic, const struct nic_pages *pages, uint64_t now);
 uint32_t nic_parked(const struct nic *nic);
 /* A driver that ends first: the packet of a move that will not end. */
 void nic_move_forget(struct nic_move *later);
+/* From a driver's `send`, likewise; false: no memory. It has left at once then, or is a fault. */
+bool nic_leaves_later(struct nic *nic, const struct nic_departed *how, struct nic_departed *later);
+/* From `send`, too: it has left at once after all, or is a fault. */
+void nic_leaves_now(struct nic *nic, const struct nic_departed *later);
 void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now);
-/* There is memory for an answer, and from now on what programs ask for leaves it that; false: not
- * now. For a reliable network, where a lost answer is waited for in vain. */
+/* There is memory for an answer, to be sent later too, and from now on what programs ask for leaves
+ * it that; false: not now. For a reliable network, where a lost answer is waited for in vain. */
 bool nic_spare(struct nic *nic);
 /* What the card has for a peer is made now, before its first packet; false: no memory. */
 bool nic_peer_meet(struct nic *nic, struct nic_address peer);
@@ -465,6 +476,7 @@ enum hpu_access nic_command_over(const struct nic *nic, const struct nic_task *t
                                  struct port *port, uint32_t handle, bool wait);
 /* `ending` is a flow_code (flow.h). The task is gone after this, also if it was told to wait: then
  * it is not resumed. */
-void nic_handler_done(struct nic *nic, const struct nic_task *task, int32_t ending, uint64_t now);
+/* `task`: its number. */
+void nic_handler_done(struct nic *nic, uint64_t task, int32_t ending, uint64_t now);
 
 #endif

@@ -35,6 +35,7 @@ static struct nic_task *make_task(struct nic *nic, struct nic_incoming *in,
         bool last = nic->config.reliable || nic->config.own_packets;
         seen->owns_data = seen->may_share && last && !kept->lender;
     }
+    seen->number = pool_number(task);
     seen->kind = (uint8_t)kind;
     seen->message_id = in->slot.index;
     seen->handlers = in->arrival.handlers;
@@ -196,8 +197,10 @@ static void leave_room_queue(struct nic *nic, struct nic_task_record *task) {
         *at = task->next_waiter;
 }
 
-void nic_handler_done(struct nic *nic, const struct nic_task *seen, int32_t ending, uint64_t now) {
-    struct nic_task_record *task = nic_task_of(seen);
+void nic_handler_done(struct nic *nic, uint64_t number, int32_t ending, uint64_t now) {
+    struct nic_task_record *task = pool_named(&nic->tasks, number);
+    if (!task || task->ended)
+        return; /* told twice */
     nic->now = now;
     nic->running--;
     task->ended = true;

@@ -189,7 +189,6 @@ struct nic {
     uint32_t running; /* handlers that take a context */
     uint32_t held;    /* packets that wait for header handlers which have begun, or may */
     uint32_t handler_packets;
-    uint32_t moves;         /* pending */
     uint32_t sending;       /* packets between queue and wire */
     uint32_t present_bytes; /* a message of so many goes at once wherever its data is */
     struct delivery delivery;
@@ -206,6 +205,7 @@ struct nic {
     struct nic_config config;
     struct nic_counts counts;
     struct pool incoming, tasks, commands;
+    struct pool moving, leaving; /* a place for each move, and packet, that the driver does later */
     struct pool outgoing, departures, parked;
 };
 
@@ -232,6 +232,10 @@ static inline enum nic_status nic_drive_move(struct nic *nic, struct nic_move *m
 }
 
 uint32_t nic_pool_mtu(const struct nic_pool *pool); /* packet.c */
+
+/* nic.c */
+/* What nic_left tells, or was so at once. */
+void nic_packet_left(struct nic *nic, const struct nic_departed *how);
 
 /* nic_page.c */
 /* One that has ended so later. NIC_PENDING: the card waits for its page; NIC_ABSENT: it is of a

@@ -302,7 +302,7 @@ bool nic_send_put(void *context, const struct nic_message *m, const uint8_t *dat
 /* ---- From Portals ---- */
 
 bool nic_spare(struct nic *nic) {
-    return pool_spare(&nic->outgoing);
+    return pool_spare(&nic->outgoing) && pool_spare(&nic->leaving);
 }
 
 /* A request leaves a spare one for an answer, of which nobody can be told that there is no memory;
@@ -626,7 +626,7 @@ static void to_wire(struct nic *nic, struct nic_peer *peer, struct nic_packet *p
     if (how.unreadable && !lent)
         how.lent = delivery_take_back(&nic->delivery, &peer->delivery, packet->sequence);
     if (!is_pending(peer, status))
-        nic_left(nic, &how, nic->now);
+        nic_packet_left(nic, &how);
 }
 
 void nic_send_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet,

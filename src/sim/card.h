@@ -242,7 +242,7 @@ struct card_server {
     /* A packet is in L2 and its execution request has a cell. */
     void (*arrived)(void *user, uint64_t packet, uint64_t at_ps);
     /* The handler has ended with this return code, and all its commands have their responses. */
-    void (*ended)(void *user, struct nic_task *task, int32_t code, uint64_t at_ps);
+    void (*ended)(void *user, uint64_t task_number, int32_t code, uint64_t at_ps);
     /* As of struct port_card, of the handler's port. */
     struct port_host (*host)(void *user, struct nic_task *task, uint32_t space);
     enum hpu_access (*issue)(void *user, struct port *port, struct nic_task *task,

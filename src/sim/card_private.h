@@ -64,7 +64,8 @@ struct card_l2_packet {
     /* P4sPIN */
     uint32_t message_bytes, offset, source;
     uint64_t hdr_data;
-    struct nic_task *served; /* the handler that it waits for, of a card that serves */
+    struct nic_task *served; /* the handler that it waits for, of a card that serves, */
+    uint64_t served_number;  /* and the number of that */
     bool own_place;          /* made for that handler */
 };
 

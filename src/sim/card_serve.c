@@ -103,6 +103,7 @@ static void begin_task(struct card *c, struct nic_task *task, uint32_t context, 
     p->message = task->message_id;
     p->l1_bytes = task->packet ? task->packet->bytes : 0;
     p->served = task;
+    p->served_number = task->number;
     card_ready(c, i, (enum spin_handler_kind)task->kind);
 }
 
@@ -199,7 +200,7 @@ void card_serve_resume(struct card *c, struct nic_task *task) {
 
 void card_served_ended(struct card *c, const struct card_task *t) {
     struct card_l2_packet *p = &c->packet[t->packet];
-    struct nic_task *task = p->served;
+    uint64_t number = p->served_number;
     bool fault = t->faulted && t->fault.ending != SPIN_RETURNED;
     p->served = NULL;
     if (p->own_place) {
@@ -208,7 +209,7 @@ void card_served_ended(struct card *c, const struct card_task *t) {
         card_packet_free(c, t->packet);
     }
     bool no_codes = c->context[t->context].set.abi == CARD_PSPIN;
-    c->server.ended(c->server.user, task, flow_code(fault, no_codes, t->value), c->now_ps);
+    c->server.ended(c->server.user, number, flow_code(fault, no_codes, t->value), c->now_ps);
 }
 
 /* ---- Commands ---- */

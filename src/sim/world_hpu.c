@@ -430,6 +430,7 @@ static void end_later(struct world_executor *e) {
     bool says = e->port.console.length != 0; /* when its time has come */
     bool faulted = e->hpu.fault != HPU_FAULT_NONE;
     end->task = e->task;
+    end->task_number = e->task_number;
     end->executor = says ? e : NULL;
     end->start_ps = e->start_ps;
     end->instructions = e->hpu.instret;
@@ -468,6 +469,7 @@ static void begin(struct world_rank *r, struct nic_task *task) {
         return;
     }
     e->task = task;
+    e->task_number = task->number;
     task->driver = e;
     e->rank = r->index;
     e->hpu_number = (uint32_t)__builtin_ctzll(~r->hpus_busy);
@@ -569,7 +571,7 @@ void world_on_end(void *context, const struct sim_event *event) {
     }
     pool_give(&w->ends, at);
     r->hpus_busy &= ~(1ull << end.hpu_number);
-    nic_handler_done(r->nic, end.task, end.code, w->now_ps);
+    nic_handler_done(r->nic, end.task_number, end.code, w->now_ps);
     next_task(r);
     world_pump(r);
 }

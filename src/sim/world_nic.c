@@ -88,12 +88,11 @@ uint32_t world_flight_new(struct world_rank *r, struct nic_packet *packet,
                           const struct nic_departed *how) {
     struct spin_world *w = r->world;
     struct world_flight *f = world_take(w, &w->flights);
-    if (!f || !(f->packet = nic_packet_keep(packet))) {
+    if (!f || !(f->packet = nic_packet_keep(packet)) || !nic_leaves_later(r->nic, how, &f->how)) {
         world_fail(w, SPIN_ENOMEM, "out of memory for packets in flight");
         return WORLD_NONE;
     }
     f->rank = r->index;
-    f->how = *how;
     f->references = 2; /* one for its way, one until it has left */
     return f->slot.index;
 }

@@ -188,6 +188,7 @@ struct world_task { /* waits for an HPU */
 struct world_end {
     struct pool_slot slot;
     const struct nic_task *task;
+    uint64_t task_number;
     struct world_executor *executor; /* that still has something to say, or NULL */
     uint64_t start_ps, instructions;
     uint32_t rank;
@@ -200,6 +201,7 @@ struct world_executor {
     struct port port;
     struct spin_world *world;
     const struct nic_task *task;
+    uint64_t task_number;
     uint32_t index, rank, hpu_number;
     uint32_t next;    /* of those that are free */
     uint64_t base_ps; /* local time is base_ps + cycles */

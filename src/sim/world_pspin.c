@@ -162,12 +162,12 @@ static void resume(void *context, struct nic_task *task) {
     card_serve_resume(((struct world_rank *)context)->card, task);
 }
 
-static void ended(void *user, struct nic_task *task, int32_t code, uint64_t at_ps) {
+static void ended(void *user, uint64_t task_number, int32_t code, uint64_t at_ps) {
     struct world_rank *r = user;
     struct spin_world *w = r->world;
     w->now_ps = at_ps;
     w->counts.handlers++;
-    nic_handler_done(r->nic, task, code, at_ps);
+    nic_handler_done(r->nic, task_number, code, at_ps);
     world_pump(r);
 }
 

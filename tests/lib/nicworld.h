@@ -44,7 +44,7 @@ struct node {
     uint32_t lent_often, lent_sent;
 };
 
-enum pending_kind { PACKET, LEFT, MOVED, RUN, RESUME, PAGED_IN };
+enum pending_kind { PACKET, LEFT, MOVED, RUN, RESUME, ENDED, PAGED_IN };
 
 struct pending {
     uint64_t time, order;
@@ -54,7 +54,10 @@ struct pending {
     struct nic_departed how;
     struct nic_move move;
     struct nic_task *task;
+    uint64_t task_number;
+    int32_t ending;
     struct nic_pages pages;
+    bool again; /* the card was told that already */
 };
 
 /* A page of host memory that is being paged in. */
@@ -79,6 +82,7 @@ struct nicworld {
     bool lent_in;    /* packets arrive in memory of the driver, and are there for the call only */
     bool at_once;    /* what is asked of the driver is mostly done at once, */
     uint32_t faults; /* host memory that is not there, of 1000 moves */
+    uint32_t retold; /* of 1000 ends of what was pending: the card is told once more, later */
     /* Moves of 1000 that find that a page has become absent, by where; and page-ins of 1000 that
      * fail. */
     uint32_t source_absence, destination_absence, unresolvable;
@@ -217,7 +221,10 @@ __attribute__((unused)) static enum nic_status world_send(void *context, struct 
         return unreadable ? NIC_FAULT : NIC_DONE;
     if (w->at_once && rng_below(&w->rng, 8))
         return NIC_DONE;
-    world_add(w, 1, (struct pending){.kind = LEFT, .node = n->index, .how = *how});
+    struct pending p = {.kind = LEFT, .node = n->index};
+    if (!nic_leaves_later(n->nic, how, &p.how))
+        return NIC_DONE;
+    world_add(w, 1, p);
     return NIC_PENDING;
 }
 
@@ -234,7 +241,7 @@ __attribute__((unused)) static uint64_t world_before(const struct nicworld *w, c
     uint64_t last = 0;
     for (uint32_t i = 0; i < w->count && m->bytes <= NIC_ORDERED_BYTES; i++) {
         const struct nic_move *other = &w->pending[i].move;
-        if (w->pending[i].kind == MOVED && w->pending[i].node == n->index &&
+        if (w->pending[i].kind == MOVED && w->pending[i].node == n->index && !w->pending[i].again &&
             other->bytes <= NIC_ORDERED_BYTES && other->host < m->host + m->bytes &&
             m->host < other->host + other->bytes && w->pending[i].time > last)
             last = w->pending[i].time;
@@ -370,6 +377,7 @@ struct world_core {
     struct port port;
     struct node *node;
     const struct nic_task *task;
+    uint64_t task_number;
     struct world_core *next, **link; /* in the node */
 };
 
@@ -409,6 +417,7 @@ __attribute__((unused)) static void world_core_new(struct node *n, struct nic_ta
     memset(core, 0, sizeof *core);
     core->node = n;
     core->task = task;
+    core->task_number = task->number;
     world_window(&core->hpu, STATE_AT, task->handlers->state_bytes, task->handlers->state, true);
     world_window(&core->hpu, STACK_AT, sizeof n->stack, n->stack, true);
     world_window(&core->hpu, PACKET_AT, task->bytes, task->data, false);
@@ -470,6 +479,13 @@ __attribute__((unused)) static enum nic_command_result world_test(struct nicworl
     return world_store(w, task, wait ? SPIN_REG_WAIT : SPIN_REG_TEST, handle, result);
 }
 
+/* Now and then what the card was told is told again. */
+__attribute__((unused)) static void world_tell_again(struct nicworld *w, struct pending p) {
+    p.again = true;
+    if (w->retold && rng_below(&w->rng, 1000) < w->retold)
+        world_add(w, rng_below(&w->rng, 1000), p);
+}
+
 __attribute__((unused)) static void world_run(struct nicworld *w, struct node *n,
                                               struct nic_task *task, bool again) {
     n->ran[task->kind] += !again;
@@ -478,8 +494,12 @@ __attribute__((unused)) static void world_run(struct nicworld *w, struct node *n
     CHECK(n->handler[task->kind] != NULL);
     int32_t ending = n->handler[task->kind](w, n, task);
     if (ending != BLOCKED) {
-        world_core_free(task->driver);
-        nic_handler_done(n->nic, task, ending, w->now);
+        struct world_core *core = task->driver;
+        struct pending p = {
+            .kind = ENDED, .node = n->index, .task_number = core->task_number, .ending = ending};
+        world_core_free(core);
+        nic_handler_done(n->nic, p.task_number, ending, w->now);
+        world_tell_again(w, p);
     }
 }
 
@@ -506,13 +526,24 @@ __attribute__((unused)) static void world_happen(struct nicworld *w, struct pend
         break;
     case LEFT:
         nic_left(n->nic, &p.how, w->now);
+        if (!p.again)
+            world_tell_again(w, p);
+        break;
+    case ENDED:
+        nic_handler_done(n->nic, p.task_number, p.ending, w->now);
         break;
     case MOVED: {
+        const struct pending told = p;
+        if (p.again) {
+            nic_moved(n->nic, &p.move, rng_below(&w->rng, 2) ? NIC_DONE : NIC_ABSENT, w->now);
+            break;
+        }
         bool fault = rng_below(&w->rng, 1000) < w->faults;
         bool absent = !fault && p.move.bytes > NIC_ORDERED_BYTES && world_faults(w, n, &p.move);
         if (!fault && !absent)
             world_copy(&p.move);
         nic_moved(n->nic, &p.move, fault ? NIC_FAULT : absent ? NIC_ABSENT : NIC_DONE, w->now);
+        world_tell_again(w, told);
         break;
     }
     case PAGED_IN:
@@ -646,7 +677,7 @@ __attribute__((unused)) static void world_end(struct nicworld *w) {
     for (uint32_t i = 0; i < w->count; i++)
         if (w->pending[i].kind == PACKET)
             nic_packet_release(w->pending[i].packet);
-        else if (w->pending[i].kind == MOVED)
+        else if (w->pending[i].kind == MOVED && !w->pending[i].again)
             nic_move_forget(&w->pending[i].move);
     for (uint32_t i = 0; i < w->nodes; i++) {
         while (w->node[i].cores)
@@ -666,7 +697,7 @@ __attribute__((unused)) static void world_restart(struct nicworld *w, uint32_t i
         struct pending *p = &w->pending[k];
         if (p->node != i || p->kind == PACKET)
             w->pending[kept++] = *p;
-        else if (p->kind == MOVED)
+        else if (p->kind == MOVED && !p->again)
             nic_move_forget(&p->move);
     }
     w->count = kept;

@@ -33,6 +33,7 @@ static inline int world_packet(struct spin_world *w, uint32_t from, uint32_t to,
     uint32_t index = world_flight_new(&w->rank[from], p, &(struct nic_departed){0});
     nic_packet_release(p);
     RANK_CHECK(index != WORLD_NONE);
+    nic_leaves_now(w->rank[from].nic, &((struct world_flight *)pool_at(&w->flights, index))->how);
     world_flight_less(w, index); /* its card does not know that it has left */
     network_inject(w->net, w->now_ps, w->rank[from].host, w->rank[to].host, bytes, from, index);
     return 0;
