@@ -39,6 +39,41 @@ TEST(a_put_with_all_its_events) {
     wire_free(w);
 }
 
+static uint64_t counted_with_ack, events_with_ack;
+
+static void look_at_target(struct wire *w, const struct nic_message *m) {
+    struct portals *target = w->process[1].portals;
+    ptl_ct_event_t count;
+    ptl_event_t event;
+    if (m->kind != NIC_ACK)
+        return;
+    CHECK_OK(portals_ct_get(target, ct, &count));
+    counted_with_ack = count.success;
+    events_with_ack += portals_eq_get(target, eq, &event) == PTL_OK;
+}
+
+/* Whoever has the acknowledgement may ask the target at once. */
+STEP_TEST(the_target_knows_before_its_acknowledgement_leaves) {
+    struct wire *w = pair();
+    ptl_me_t plain = entry(PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM, 5, 0);
+    ptl_me_t once = entry(PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_USE_ONCE, 6, 0);
+    once.options |= PTL_ME_EVENT_UNLINK_DISABLE;
+    plain.ct_handle = once.ct_handle = ct;
+    append(w, &plain, PTL_PRIORITY_LIST, NULL);
+    append(w, &once, PTL_PRIORITY_LIST, NULL);
+    counted_with_ack = events_with_ack = 0;
+    w->on_send = look_at_target;
+    put(w, 5, 8, 0, PTL_ACK_REQ);
+    wire_run(w);
+    CHECK_EQ(counted_with_ack, 1);
+    CHECK_EQ(events_with_ack, 1);
+    put(w, 6, 8, 0, PTL_ACK_REQ);
+    wire_run(w);
+    CHECK_EQ(counted_with_ack, 2);
+    CHECK_EQ(events_with_ack, 2);
+    wire_free(w);
+}
+
 /* A descriptor is in use until nothing more will be seen at it: the send, or the acknowledgement
  * where an event or a count is to come. */
 STEP_TEST(a_descriptor_is_in_use_until_its_last_event) {

@@ -52,6 +52,7 @@ struct wire {
     uint64_t carried, now;
     uint8_t before[1024];            /* of the fetch that is being answered */
     void (*on_wait)(struct wire *w); /* instead of carrying */
+    void (*on_send)(struct wire *w, const struct nic_message *m);
     enum portals_sending at_once; /* of puts without acknowledgement; PORTALS_KEPT: on the wire */
 };
 
@@ -80,6 +81,8 @@ static inline enum portals_sending wire_send(void *context, struct portals_outgo
     const struct nic_message *m = out->message;
     struct wire_process *from = context;
     struct wire *w = from->wire;
+    if (w->on_send)
+        w->on_send(w, m);
     if (w->at_once != PORTALS_KEPT && m->kind == NIC_PUT && m->ack_req == PTL_NO_ACK_REQ)
         return w->at_once;
     if (w->queued == WIRE_MESSAGES)
