@@ -122,7 +122,9 @@ STEP_TEST(arguments_and_cancelling) {
     CHECK_OK(PtlTriggeredPut(md, 0, 8, 0, to, pt, 0, 0, NULL, 0, a, 1));
     CHECK_OK(PtlTriggeredCTInc(b, one, a, 1));
     CHECK_OK(PtlTriggeredMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle, a, 1));
-    CHECK_EQ(PtlMEUnlink(handle), PTL_IN_USE);
+    CHECK_OK(PtlMEUnlink(handle)); /* it is never appended, and nothing else is cancelled */
+    CHECK_EQ(PtlMEUnlink(handle), PTL_ARG_INVALID);
+    CHECK_OK(PtlTriggeredMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle, a, 1));
     CHECK_OK(PtlCTCancelTriggered(a));
     CHECK_EQ(PtlMEUnlink(handle), PTL_ARG_INVALID);
     add(a, 5);
@@ -337,6 +339,30 @@ STEP_TEST(a_triggered_append_is_last_when_it_fires) {
     CHECK_OK(PtlEQGet(eq, &ev));
     CHECK_EQ(ev.type, PTL_EVENT_PUT);
     CHECK(ev.user_ptr == (void *)6);
+    wire_free(w);
+}
+
+/* One counter's turn has come for both: the unlink is first, and the append does not happen. */
+STEP_TEST(an_entry_may_be_unlinked_before_it_is_appended) {
+    struct wire *w = wire_with(LOGICAL, NULL, &ni);
+    wire_as(w, 0);
+    ptl_handle_ct_t a = counter(), b = counter();
+    ptl_me_t me = entry(memory[0], 8, 1, PTL_CT_NONE);
+    ptl_handle_me_t handle;
+    ptl_handle_eq_t eq;
+    ptl_pt_index_t pt;
+    ptl_event_t event;
+    me.options &= ~(unsigned)PTL_ME_EVENT_LINK_DISABLE;
+    CHECK_OK(PtlEQAlloc(ni, 8, &eq));
+    CHECK_OK(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &pt));
+    CHECK_OK(PtlTriggeredMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle, b, 1));
+    CHECK_OK(PtlTriggeredCTInc(b, (ptl_ct_event_t){1, 0}, a, 1));
+    CHECK_OK(PtlTriggeredMEUnlink(handle, a, 1));
+    add(a, 1);
+    CHECK_EQ(value(b), 1);
+    CHECK_EQ(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
+    CHECK_EQ(PtlMEUnlink(handle), PTL_ARG_INVALID);
+    CHECK_OK(PtlPTFree(ni, pt));
     wire_free(w);
 }
 

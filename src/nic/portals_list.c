@@ -47,9 +47,12 @@ void p4_entry_settle(struct portals_entry *e) {
 int p4_entry_unlink(struct portals_entry *e) {
     if (e->told)
         return PTL_ARG_INVALID; /* unlinked already: AUTO_UNLINK said so */
-    if (e->busy || e->headers || e->waiting || e->expired)
+    if (e->busy || e->headers || e->expired)
         return PTL_IN_USE;
-    p4_match_remove(e);
+    if (e->waiting)
+        p4_trigger_cancel_append(e);
+    else
+        p4_match_remove(e);
     p4_entry_discard(e);
     return PTL_OK;
 }

@@ -488,6 +488,7 @@ static inline void p4_trigger_release(struct portals *p) {
 }
 void p4_trigger_look(struct portals *p, struct portals_counter *ct);
 void p4_trigger_cancel_all(struct portals_ni *ni, struct portals_counter *ct);
+void p4_trigger_cancel_append(struct portals_entry *e); /* which waits for its trigger */
 int p4_trigger_append(struct portals *p, struct portals_entry *e, ptl_handle_ct_t ct,
                       ptl_size_t threshold);
 

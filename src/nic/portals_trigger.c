@@ -44,7 +44,7 @@ static void fire(struct portals *p, const struct portals_request *request,
         break;
     case PORTALS_ME_UNLINK: {
         struct portals_entry *e = p4_object_of(p, HANDLE_ME, request->me, NULL);
-        if (e && p4_entry_unlink(e) == PTL_IN_USE && !e->expired && !e->waiting) {
+        if (e && p4_entry_unlink(e) == PTL_IN_USE && !e->expired) {
             /* nothing new may match; it goes when what is in progress has ended */
             p4_match_remove(e);
             e->expired = e->silent = true;
@@ -105,14 +105,7 @@ void p4_trigger_fire(struct portals *p) {
     }
 }
 
-void p4_trigger_cancel_all(struct portals_ni *ni, struct portals_counter *ct) {
-    while (ct->first) {
-        struct portals_entry *append = ct->first->entry;
-        remove_trigger(ni, ct, ct->first);
-        if (append)
-            p4_entry_discard(append);
-    }
-    struct portals *p = ni->p;
+static void leave_line(struct portals *p, struct portals_counter *ct) {
     for (struct portals_counter **at = &p->ready_first, *before = NULL; *at;
          before = *at, at = &(*at)->next_ready)
         if (*at == ct) {
@@ -123,6 +116,33 @@ void p4_trigger_cancel_all(struct portals_ni *ni, struct portals_counter *ct) {
             ct->ready = false;
             break;
         }
+}
+
+void p4_trigger_cancel_all(struct portals_ni *ni, struct portals_counter *ct) {
+    while (ct->first) {
+        struct portals_entry *append = ct->first->entry;
+        remove_trigger(ni, ct, ct->first);
+        if (append)
+            p4_entry_discard(append);
+    }
+    leave_line(ni->p, ct);
+}
+
+/* An entry does not know its trigger: hardly one is taken back before it is appended. */
+void p4_trigger_cancel_append(struct portals_entry *e) {
+    struct portals_ni *ni = e->ni;
+    for (uint32_t i = 0; i < ni->cts.made; i++) {
+        struct portals_counter *ct = pool_find(&ni->cts, i);
+        struct portals_trigger *t = ct ? ct->first : NULL;
+        while (t && t->entry != e)
+            t = t->after;
+        if (!t)
+            continue;
+        remove_trigger(ni, ct, t);
+        if (!is_due(ct))
+            leave_line(ni->p, ct);
+        return;
+    }
 }
 
 static int add(struct portals *p, struct portals_ni *ni, ptl_handle_ct_t handle,
