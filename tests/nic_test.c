@@ -491,6 +491,29 @@ TEST(fetching_atomics_bring_back_what_was_there) {
     }
 }
 
+/* Between the driver's word that an atomic may be performed, and the atomic. */
+TEST(an_atomic_whose_memory_goes_fails_on_both_sides) {
+    static const uint8_t kinds[] = {PORTALS_ATOMIC, PORTALS_FETCH_ATOMIC};
+    for (uint32_t i = 0; i < 4; i++) {
+        begin_atomics(i);
+        world.gone = true;
+        struct portals_request add =
+            host_put(host_md(&world.node[1], source[1], ROOM), 0, 64, 0, 5);
+        add.kind = kinds[i / 2];
+        add.ack_req = PTL_ACK_REQ;
+        add.operation = PTL_SUM;
+        add.datatype = PTL_UINT64_T;
+        add.get_md = host_md(&world.node[1], target[1], ROOM);
+        CHECK_EQ(portals_start(world.node[1].portals, &add), PTL_OK);
+        world_settle(&world);
+        world_expect(&world.node[0], i / 2 ? PTL_EVENT_FETCH_ATOMIC : PTL_EVENT_ATOMIC,
+                     PTL_NI_SEGV);
+        world_expect(&world.node[1], PTL_EVENT_SEND, PTL_NI_OK);
+        world_expect(&world.node[1], i / 2 ? PTL_EVENT_REPLY : PTL_EVENT_ACK, PTL_NI_SEGV);
+        world_end(&world);
+    }
+}
+
 TEST(a_swap_carries_its_operand) {
     world = (struct nicworld){.loss = 100};
     world_begin(&world, 2, 1);

@@ -29,8 +29,8 @@ bool guarded_has_vectors(void);
 /* Can the pages of these be written to? They are as they were, for atomics of others, too. */
 bool guarded_touch(enum guarded how, void *theirs, size_t bytes);
 
-/* `use` reads these bytes, and leaves nothing that has to be undone when it ends where some are not
- * there. False: so it did; or GUARDED_BY_SYSTEM, which cannot do it. */
+/* `use` reads or writes these bytes, and leaves nothing that has to be undone when it ends where
+ * some are not there. False: so it did; or GUARDED_BY_SYSTEM, which cannot do it. */
 typedef void guarded_user(void *context, const void *theirs, size_t bytes);
 bool guarded_use(enum guarded how, const void *theirs, size_t bytes, guarded_user *use,
                  void *context);

@@ -175,6 +175,25 @@ static bool do_move(enum guarded how, struct nic_move *move) {
     return guarded_touch(how, move->host, move->bytes);
 }
 
+struct lent {
+    nic_user *user;
+    void *argument;
+};
+
+static void use_lent(void *context, const void *theirs, size_t bytes) {
+    const struct lent *lent = context;
+    (void)bytes;
+    lent->user(lent->argument, (uint8_t *)(uintptr_t)theirs);
+}
+
+/* GUARDED_BY_SYSTEM nothing can be done in place: then a fault is the program's. */
+static bool card_use(void *context, uint8_t *host, uint64_t bytes, nic_user *user, void *argument) {
+    const struct live_card *card = context;
+    struct lent lent = {user, argument};
+    enum guarded how = card->guarded == GUARDED_BY_SYSTEM ? GUARDED_NOT : card->guarded;
+    return guarded_use(how, host, bytes, use_lent, &lent);
+}
+
 static bool card_send_short(void *context, const struct nic_message *message, uint32_t number,
                             const uint8_t *data) {
     struct live_card *card = context;
@@ -317,6 +336,7 @@ static uint64_t card_needs_time(void *context) {
 
 static const struct nic_driver driver = {.send = card_send,
                                          .send_short = card_send_short,
+                                         .use = card_use,
                                          .move = card_move,
                                          .run = live_hpu_start,
                                          .resume = live_hpu_resume,

@@ -55,6 +55,9 @@ struct nic_segment {
     uint64_t bytes;
 };
 
+/* Uses host memory where it lies, for an atomic. */
+typedef void nic_user(void *argument, uint8_t *host);
+
 /* How the card reaches host memory that is not in its own address space. False: it is not there,
  * or not to be used so. */
 struct nic_memory {

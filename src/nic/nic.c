@@ -42,6 +42,15 @@ static bool take_pid(void *context, uint32_t pid) {
     return true;
 }
 
+bool nic_use_host(void *context, uint8_t *host, uint64_t bytes, nic_user *user, void *argument) {
+    const struct nic *nic = context;
+    const struct nic_driver *driver = nic->config.driver;
+    if (driver->use)
+        return driver->use(nic->config.context, host, bytes, user, argument);
+    user(argument, host);
+    return true;
+}
+
 static int check_config(const struct nic_config *c, struct spin_error *err) {
     if (c->mtu_bytes == 0 || c->mtu_bytes % 64 || c->mtu_bytes > nic_pool_mtu(c->pool))
         return spin_fail(err, SPIN_EARG,
@@ -74,7 +83,8 @@ static int make_parts(struct nic *nic, const struct nic_config *config, struct s
                                   .put = config->driver->send_short ? nic_send_put : NULL,
                                   .raised = raised,
                                   .take_pid = take_pid,
-                                  .refused = refused};
+                                  .refused = refused,
+                                  .use = nic_use_host};
     static const struct delivery_owner below = {.peer_bytes = sizeof(struct nic_peer),
                                                 .up = nic_receive_packet,
                                                 .returned = nic_send_arrived,

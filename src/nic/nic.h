@@ -253,6 +253,9 @@ struct nic_driver {
                        const uint8_t *data);
     /* NIC_DONE: what moves is moved, an atomic may be performed. */
     enum nic_status (*move)(void *context, struct nic_move *move);
+    /* Lets `user` use host memory of which `move` has said that an atomic may be performed there.
+     * False: it is gone since, and a part may have been done. NULL: it does not go. */
+    bool (*use)(void *context, uint8_t *host, uint64_t bytes, nic_user *user, void *argument);
     /* On any HPU. It ends by nic_handler_done. */
     void (*run)(void *context, struct nic_task *task);
     /* A handler that was told to wait shall try again. */

@@ -203,15 +203,18 @@ void nic_command_disown(struct nic_move *later) {
 /* On a value in host memory, which may be another address space's; false: it is not there. A
  * handler that has returned left what it compares with in the command; its own memory is another's
  * now. */
-static bool do_atomic(const struct nic *nic, struct nic_command_record *record) {
+static void do_on_host(void *argument, uint8_t *host) {
+    (void)host; /* the command knows it */
+    port_do_atomic(argument);
+}
+
+static bool do_atomic(struct nic *nic, struct nic_command_record *record) {
     const struct nic_memory *m = portals_memory(nic->portals);
     struct port_command c = record->of;
     if (record->task->ended)
         c.local = (uint8_t *)&record->direct;
-    if (!m) {
-        port_do_atomic(&c);
-        return true;
-    }
+    if (!m)
+        return nic_use_host(nic, c.host, c.bytes, do_on_host, &c);
     uint64_t value = 0;
     c.host = (uint8_t *)&value;
     if (!m->read(m->context, &value, record->of.host, c.bytes))

@@ -217,6 +217,8 @@ static inline enum nic_status nic_drive_send(struct nic *nic, struct nic_packet 
                                              const struct nic_departed *how) {
     return nic->config.driver->send(nic->config.context, packet, how);
 }
+/* nic.c: the driver's `use`. */
+bool nic_use_host(void *context, uint8_t *host, uint64_t bytes, nic_user *user, void *argument);
 static inline uint64_t nic_drive_present(struct nic *nic, const uint8_t *host, uint64_t bytes) {
     return nic->config.driver->present
                ? nic->config.driver->present(nic->config.context, host, bytes)

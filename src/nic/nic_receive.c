@@ -161,9 +161,12 @@ static void apply(struct nic *nic, struct nic_incoming *in, const struct nic_pac
         }
         result->bad = !done;
     }
-    if (done)
-        portals_apply(&in->arrival, packet->offset, packet->data, bytes,
-                      result ? result->data : NULL);
+    if (!done || portals_apply(&in->arrival, packet->offset, packet->data, bytes,
+                               result ? result->data : NULL))
+        return;
+    failed(in, PTL_NI_SEGV);
+    if (result)
+        result->bad = true;
 }
 
 static void operate(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {

@@ -87,6 +87,8 @@ struct portals_owner {
     bool (*take_pid)(void *context, uint32_t pid);
     /* PTL_SR_REFUSED_PACKETS; NULL: 0. */
     uint64_t (*refused)(void *context);
+    /* Lets `user` use host memory; false: it is gone. NULL: it is there. */
+    bool (*use)(void *context, uint8_t *host, uint64_t bytes, nic_user *user, void *argument);
 };
 
 /* What a counter has, where any thread may read it at any time: by handle, and only while `handle`
@@ -229,8 +231,8 @@ void portals_whole_memory(const struct portals_arrival *arrival, struct nic_segm
                           struct nic_segment *handler);
 
 /* One packet of an atomic, of whole items: operates on host memory; `before` takes what was there,
- * or is NULL. */
-void portals_apply(const struct portals_arrival *arrival, uint64_t offset, const uint8_t *data,
+ * or is NULL. False: some of that memory is not there. */
+bool portals_apply(const struct portals_arrival *arrival, uint64_t offset, const uint8_t *data,
                    uint64_t length, uint8_t *before);
 /* Of PTL_INT32_T and the like; 0: there is no such type. */
 uint32_t portals_item_bytes(uint8_t datatype);

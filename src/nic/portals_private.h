@@ -414,6 +414,13 @@ static inline void p4_cell_tell(struct portals_cell *cell, uint64_t success, uin
 }
 
 /* Bytes of host memory; false: they are not there. */
+static inline bool p4_host_use(const struct portals *p, uint8_t *host, uint64_t bytes,
+                               nic_user *user, void *argument) {
+    if (p->owner.use)
+        return p->owner.use(p->owner.context, host, bytes, user, argument);
+    user(argument, host);
+    return true;
+}
 static inline bool p4_host_read(const struct portals *p, void *to, const uint8_t *host,
                                 uint64_t bytes) {
     const struct nic_memory *m = p->memory;

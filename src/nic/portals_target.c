@@ -259,6 +259,21 @@ void portals_whole_memory(const struct portals_arrival *a, struct nic_segment *e
     *handler = whole(&a->entry->handler_memory);
 }
 
+struct copy {
+    uint8_t *items;
+    uint64_t bytes;
+};
+
+static void copy_out(void *argument, uint8_t *host) {
+    const struct copy *c = argument;
+    memcpy(c->items, host, c->bytes);
+}
+
+static void copy_in(void *argument, uint8_t *host) {
+    const struct copy *c = argument;
+    memcpy(host, c->items, c->bytes);
+}
+
 /* Items that lie in several pieces of memory, or not in ours. */
 static bool move_items(const struct portals_arrival *a, uint64_t offset, uint8_t *items,
                        uint64_t bytes, bool out) {
@@ -267,40 +282,55 @@ static bool move_items(const struct portals_arrival *a, uint64_t offset, uint8_t
     bool good = true;
     for (uint64_t done = 0; done < bytes && good; done += s.bytes) {
         p4_memory_segments(&a->entry->memory, a->offset + offset + done, bytes - done, &s, 1);
-        good = out ? p4_host_read(p, items + done, s.host, s.bytes)
-                   : p4_host_write(p, s.host, items + done, s.bytes);
+        struct copy copy = {items + done, s.bytes};
+        if (p->memory)
+            good = out ? p4_host_read(p, copy.items, s.host, s.bytes)
+                       : p4_host_write(p, s.host, copy.items, s.bytes);
+        else
+            good = p4_host_use(p, s.host, s.bytes, out ? copy_out : copy_in, &copy);
     }
     return good;
 }
 
-void portals_apply(const struct portals_arrival *a, uint64_t offset, const uint8_t *data,
+/* Whole items in one piece of memory. */
+struct atomic {
+    const struct nic_message *message;
+    const uint8_t *data;
+    uint64_t bytes;
+    uint8_t *before;
+};
+
+static void perform(void *argument, uint8_t *target) {
+    const struct atomic *a = argument;
+    const struct nic_message *m = a->message;
+    p4_atomic_apply(m->operation, m->datatype, target, a->data, m->operand, a->bytes, a->before);
+}
+
+bool portals_apply(const struct portals_arrival *a, uint64_t offset, const uint8_t *data,
                    uint64_t length, uint8_t *before) {
     if (!a->ni || !is_atomic(a->message->kind))
-        return;
-    const struct nic_message *m = a->message;
-    uint32_t bytes = portals_item_bytes(m->datatype);
+        return true;
+    const struct portals *p = a->ni->p;
+    uint32_t bytes = portals_item_bytes(a->message->datatype);
     struct nic_segment s;
-    uint64_t done = 0;
-    while (length - done >= bytes &&
-           portals_arrival_segments(a, offset + done, length - done, &s, 1)) {
-        uint64_t whole = s.bytes - s.bytes % bytes;
+    bool good = true;
+    for (uint64_t done = 0; good && length - done >= bytes &&
+                            portals_arrival_segments(a, offset + done, length - done, &s, 1);) {
         uint8_t items[512];
-        uint8_t *target = s.host;
-        bool there = true;
-        if (a->ni->p->memory && whole > sizeof items)
-            whole = sizeof items;
-        if (!whole || a->ni->p->memory) {
-            whole = whole ? whole : bytes;
-            target = items;
-            there = move_items(a, offset + done, items, whole, true);
+        uint64_t whole = s.bytes - s.bytes % bytes;
+        bool in_place = whole && !p->memory;
+        if (!in_place)
+            whole = !whole ? bytes : whole < sizeof items ? whole : sizeof items;
+        struct atomic one = {a->message, data + done, whole, before ? before + done : NULL};
+        if (in_place) {
+            good = p4_host_use(p, s.host, whole, perform, &one);
+        } else if ((good = move_items(a, offset + done, items, whole, true))) {
+            perform(&one, items);
+            good = move_items(a, offset + done, items, whole, false);
         }
-        if (there)
-            p4_atomic_apply(m->operation, m->datatype, target, data + done, m->operand, whole,
-                            before ? before + done : NULL);
-        if (there && target == items)
-            move_items(a, offset + done, items, whole, false);
         done += whole;
     }
+    return good;
 }
 
 /* ---- Answers ---- */

@@ -42,6 +42,7 @@ struct wire {
     uint32_t queued;
     uint64_t now, carried;
     void (*on_wait)(struct wire *w);
+    void (*on_send)(struct wire *w, const struct nic_message *m);
     enum portals_sending at_once;
 };
 

@@ -82,6 +82,7 @@ struct nicworld {
     bool lent_in;    /* packets arrive in memory of the driver, and are there for the call only */
     bool at_once;    /* what is asked of the driver is mostly done at once, */
     uint32_t faults; /* host memory that is not there, of 1000 moves */
+    bool gone;       /* host memory, once an atomic is to be performed */
     uint32_t retold; /* of 1000 ends of what was pending: the card is told once more, later */
     /* Moves of 1000 that find that a page has become absent, by where; and page-ins of 1000 that
      * fail. */
@@ -337,6 +338,17 @@ __attribute__((unused)) static enum nic_status world_move(void *context, struct 
     return NIC_PENDING;
 }
 
+/* Memory may have gone since the move. */
+__attribute__((unused)) static bool world_use(void *context, uint8_t *host, uint64_t bytes,
+                                              nic_user *user, void *argument) {
+    struct nicworld *w = ((struct node *)context)->world;
+    (void)bytes;
+    if (w->gone || (w->faults && rng_below(&w->rng, 1000) < w->faults))
+        return false;
+    user(argument, host);
+    return true;
+}
+
 __attribute__((unused)) static void world_start(void *context, struct nic_task *task) {
     struct node *n = context;
     struct pending p = {.kind = RUN, .node = n->index, .task = task};
@@ -363,6 +375,7 @@ static const struct nic_driver world_driver __attribute__((unused)) = {.slot = w
                                                                        .in_place = world_in_place,
                                                                        .send = world_send,
                                                                        .move = world_move,
+                                                                       .use = world_use,
                                                                        .run = world_start,
                                                                        .resume = world_resume,
                                                                        .raise = world_raise};
