@@ -28,8 +28,7 @@ static void file_name(const struct live_book *b, char *name, size_t room, uint32
         snprintf(name, room, LIVE_FABRIC_FILE "%u", pid);
 }
 
-/* What processes have left that were killed. */
-static void clean(struct live_folder *folder) {
+void live_book_sweep(const struct live_folder *folder) {
     int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *all = fd < 0 ? NULL : fdopendir(fd);
     struct live_entry there;
@@ -65,7 +64,7 @@ static int enter_folder(struct live_book *b, uint32_t *pid, const struct live_en
                          strerror(errno));
     bool any = *pid >= LIVE_PIDS;
     uint32_t at = any ? LIVE_PIDS - 1 : *pid;
-    clean(b->folder);
+    live_book_sweep(b->folder);
     bool made = write_file(b, at, e);
     while (!made && any && at && errno == EEXIST)
         made = write_file(b, --at, e);

@@ -21,6 +21,8 @@ int live_book_move(struct live_book *b, uint32_t from, uint32_t to, const struct
                    struct spin_error *err);
 /* It ends. */
 void live_book_leave(struct live_book *b, uint32_t pid);
+/* Removes what processes have left that were killed; under the folder's lock. */
+void live_book_sweep(const struct live_folder *folder);
 /* False: it does not stand there (yet). */
 bool live_book_find(struct live_book *b, uint32_t pid, struct live_entry *e);
 

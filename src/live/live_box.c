@@ -62,8 +62,7 @@ static int make_file(struct live_box *box, uint32_t nid, uint32_t pid, struct sp
     return 0;
 }
 
-/* Files of processes that were killed, with all the memory that their lanes have. */
-static void sweep(struct live_folder *folder) {
+void box_sweep(const struct live_folder *folder) {
     int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *all = fd < 0 ? NULL : fdopendir(fd);
     if (!all && fd >= 0)
@@ -97,7 +96,7 @@ int box_make(struct live_box *box, struct live_folder *folder, uint32_t nid, uin
         return spin_fail(err, SPIN_EFILE, "%s/lock: %s", folder->path, strerror(errno));
     if (pid < LIVE_PIDS)
         name_of(box->name, sizeof box->name, nid, pid);
-    sweep(folder);
+    box_sweep(folder);
     if (pid < LIVE_PIDS ? is_taken(folder, box->name) : !find_free(box, nid, &pid))
         code = spin_fail(err, SPIN_ELIMIT, "%s: pid %u of node %u is taken by a process that lives",
                          folder->path, pid, nid);

@@ -66,6 +66,9 @@ int box_make(struct live_box *box, struct live_folder *folder, uint32_t nid, uin
 /* Its peers see that it has ended, and its name is free. */
 void box_leave(struct live_box *box);
 void box_free(struct live_box *box);
+/* Removes the files of processes that were killed, with all the memory that their lanes have; under
+ * the folder's lock. */
+void box_sweep(const struct live_folder *folder);
 /* Memory for the slots of a lane; false: there is none. */
 bool box_give_bulk(struct live_box *box, uint32_t pid);
 

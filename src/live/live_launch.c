@@ -15,10 +15,12 @@
 #include "live/live_auth.h"
 #include "live/live_clock.h"
 #include "live/live_environment.h"
+#include "live/live_guardian.h"
 #include "live/live_job.h"
 #include "live/live_names.h"
 #include "live/live_pmi.h"
 #include "live/live_ports.h"
+#include "live/live_sweep.h"
 #include "live/live_udp.h"
 #include "openspin.h"
 
@@ -328,10 +330,12 @@ int spin_launch(const struct spin_launch_options *options, char *const *argv,
     if (!options->ranks || options->ranks > SPIN_LAUNCH_RANKS)
         return spin_fail(err, SPIN_EARG, "%u ranks: 1 to %u", options->ranks, SPIN_LAUNCH_RANKS);
     int code = check_environment(&l, err);
+    live_sweep();
     if (!code)
         code = live_folder_make(&l.folder, l.job_name, sizeof l.job_name, err);
     if (code)
         return code;
+    int guardian = live_guardian_start(&l.folder);
     code = take_ports(&l, err);
     if (!code)
         code = run_job(&l, argv, err);
@@ -339,6 +343,7 @@ int spin_launch(const struct spin_launch_options *options, char *const *argv,
     live_pmi_free(l.pmi);
     live_job_close(l.job);
     live_folder_remove(&l.folder);
+    live_guardian_dismiss(guardian);
     free(l.rank);
     free(l.poll);
     return code;

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "live/live_sweep.h"
 
 #define MAGIC    0x316e65736e697073ull /* "spinSeen", of version 1 */
 #define SHOWN_NS (4 * LIVE_MS)
@@ -33,8 +34,7 @@ static uint64_t *word_of(struct spin_live_card *card) {
     return (uint64_t *)(void *)card;
 }
 
-/* In a job's folder all vanish with the job. */
-static void remove_dead(const struct live_folder *folder) {
+void live_seen_sweep(const struct live_folder *folder) {
     int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *all = fd < 0 ? NULL : fdopendir(fd);
     struct live_owner owner = {0};
@@ -82,8 +82,8 @@ void live_seen_open(struct live_seen *s, struct live_folder *folder,
     const char *job = strrchr(folder->path, '/');
     if (job && !strncmp(job, "/job-", 5))
         snprintf(s->card.job, sizeof s->card.job, "%.40s", job + 1);
-    else
-        remove_dead(folder);
+    else /* in a job's folder all vanish with the job */
+        live_seen_sweep(folder);
     s->page = make_page(s);
     if (!s->page)
         return;
@@ -291,6 +291,7 @@ int spin_live_cards(const char *job, struct spin_live_card **cards, uint32_t *co
     live_folder_path(path);
     *cards = NULL;
     *count = 0;
+    live_sweep();
     int base = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (job && (base < 0 || strncmp(job, "job-", 4) || strchr(job, '/') ||
                 faccessat(base, job, X_OK, 0))) {

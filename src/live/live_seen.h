@@ -43,6 +43,8 @@ void live_seen_open(struct live_seen *seen, struct live_folder *folder,
 /* Its file vanishes, as the process leaves; then nothing is shown any more. */
 void live_seen_leave(struct live_seen *seen);
 void live_seen_close(struct live_seen *seen);
+/* Removes the files of processes that were killed. */
+void live_seen_sweep(const struct live_folder *folder);
 /* Copies `card` and the handlers' counts to where others see them. */
 void live_seen_show(struct live_seen *seen, uint64_t now_ns);
 

@@ -18,6 +18,7 @@ compile tests/programs/chain.c chain
 "$OPENSPIN" cc "$SOURCE/tests/handlers/chain_handlers.c" -o chain.spin
 "$OPENSPIN" cc "$SOURCE/examples/sum_handler.c" -o sum.spin
 
+cards=/dev/shm/openspin-$(id -u) # where they have their files
 # --- ranks
 run launch -n 5 ./ring ring "a word"
 expected=$(for r in 0 1 2 3 4; do
@@ -201,13 +202,42 @@ rm -f begun.*
 launcher=$!
 soon begun
 ranks=$(pgrep -P $launcher)
-kill -KILL $launcher
+folder=$(echo "$cards"/job-$launcher-*)
+[ -d "$folder" ] || fail "a job has a folder" "$folder"
+kill -KILL $launcher $ranks
 wait $launcher 2>/dev/null
 [ -n "$ranks" ] && soon ended $ranks && pass "ranks end with a launcher that is killed" ||
     fail "ranks end with a launcher that is killed" "$ranks"
+gone() { [ ! -e "$1" ]; }
+soon gone "$folder" && pass "its files vanish" || fail "its files vanish" "$(ls "$folder")"
+# The process that sees to that is nobody's: no child, no terminal's, without the job's files.
+rm -f begun.*
+"$OPENSPIN" launch -n 2 ./waits only this job >held.txt 2>&1 &
+launcher=$!
+soon begun
+folder=$(echo "$cards"/job-$launcher-*)
+guardian=$(pgrep -f 'launch -n 2 ./waits only this job' | grep -vx $launcher)
+found=$(cat /proc/"$guardian"/comm; ls /proc/"$guardian"/fd | tr '\n' ' '
+    readlink /proc/"$guardian"/fd/[12] | uniq; pgrep -P $launcher | grep -cx "$guardian"
+    ps -o tty= -p "$guardian"; grep SigIgn /proc/"$guardian"/status)
+expected=$(printf 'openspin-guard\n0 1 2 /dev/null\n0\n?\nSigIgn:\t0000000000000000')
+if [ -n "$MESON_EXE_WRAPPER" ]; then
+    skip "a guardian stands apart" "in an emulator"
+else
+    [ "$found" = "$expected" ] && pass "a guardian stands apart" ||
+        fail "a guardian stands apart" "$guardian:" "$found"
+fi
+kill -TERM $launcher
+wait $launcher
+soon ended $guardian && [ ! -e "$folder" ] && pass "a job that ends needs it no more" ||
+    fail "a job that ends needs it no more" "$guardian" "$(ls "$folder")"
+# Where nobody could: the next one.
+mkdir -p "$cards/job-$launcher-1" && touch "$cards/job-$launcher-1/job" &&
+    touch "$cards/seen-$launcher-1-0" "$cards/4294967295.$launcher"
 run launch ./ring
-ls "/dev/shm/openspin-$(id -u)" 2>/dev/null | grep -q "job-$launcher-" &&
-    fail "what it left is removed by the next" || pass "what it left is removed by the next"
+[ "$status" = 0 ] && [ ! -e "$cards/job-$launcher-1" ] && [ ! -e "$cards/seen-$launcher-1-0" ] &&
+    [ ! -e "$cards/4294967295.$launcher" ] && pass "what kills left is removed by the next" ||
+    fail "what kills left is removed by the next" "$(ls "$cards")"
 
 # --- the PMI server
 cat >pmi.py <<'P'

@@ -34,7 +34,12 @@ check "top: as JSON" 0 '^1 6104 pingpong_header_handler header 4 1$' python3 -c 
 card = json.load(open("top.json"))["cards"][1]
 h = card["handler"][0]
 print(card["dropped"], card["bytes_in"], h["name"], h["kind"], h["pt_index"], h["runs"])'
+# Of a process that was started by itself and killed: its box, and what it showed.
+left=/dev/shm/openspin-$(id -u)
+: >>"$left/lock" && touch "$left/4294967294.$job" "$left/seen-4194304-$job-0"
 check "top: all cards of the user have this one, too" 0 "^job $name$" "$OPENSPIN" top --once
+[ ! -e "$left/4294967294.$job" ] && [ ! -e "$left/seen-4194304-$job-0" ] &&
+    pass "top: what kills left is removed" || fail "top: what kills left is removed" "$(ls "$left")"
 (soon grep -q "job $name" drawn.txt; rm ready) 2>/dev/null &
 check "top: redrawn until the last card ends" 0 'the last live card has ended' \
     timeout $patience script -qfec "TERM=xterm $OPENSPIN top -i 50 --job $name" drawn.txt
