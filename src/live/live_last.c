@@ -1,6 +1,8 @@
-/* In libportals alone. A program ends when the last of its threads does, also when main has left
+/* A program ends when the last of its threads does, also when main has left
  * by pthread_exit: the card's own threads must not keep it. That main has left so is told by a
  * thread-specific value; from then on a thread looks whether any thread of the program is left. */
+#include "live/live_last.h"
+
 #include <dirent.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -59,7 +61,7 @@ static void main_left(void *value) {
         pthread_detach(thread);
 }
 
-__attribute__((constructor)) static void expect_main(void) {
+void live_last_expect_main(void) {
     pthread_key_t key;
     if (getpid() == gettid() && pthread_key_create(&key, main_left) == 0)
         pthread_setspecific(key, HELPER_THREAD_NAME); /* anything but NULL */

@@ -12,6 +12,7 @@
 #include "live/live_clock.h"
 #include "live/live_environment.h"
 #include "live/live_job.h"
+#include "live/live_last.h"
 #include "live/live_pmix.h"
 #include "portals4.h"
 
@@ -252,7 +253,7 @@ static struct portals_process *refuse(const struct spin_error *err) {
     return NULL;
 }
 
-static struct portals_process *make(void) {
+struct portals_process *portals_make_alone(void) {
     if (is_in_world())
         return NULL;
     const char *job = environment_text("OPENSPIN_JOB");
@@ -287,8 +288,8 @@ static struct portals_process *make(void) {
     return process;
 }
 
-__attribute__((constructor)) static void offer(void) {
-    portals_make_with(make);
+__attribute__((constructor)) static void begin(void) {
+    live_last_expect_main();
 }
 
 /* Nothing is freed: other threads of the program may still be inside. */

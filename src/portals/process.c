@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "portals/portals_call.h"
 
@@ -11,7 +12,11 @@
 static _Thread_local struct portals_process *current __attribute__((tls_model("initial-exec")));
 
 /* Portals names no process: what belongs to all threads of a program has to stand somewhere. */
-static struct portals_process *(*make_process)(void);
+#ifdef PORTALS_ALONE
+static struct portals_process *(*const make_process)(void) = portals_make_alone;
+#else
+static struct portals_process *(*const make_process)(void) = NULL;
+#endif
 static struct portals_process *_Atomic of_all;
 static pthread_once_t is_made = PTHREAD_ONCE_INIT;
 
@@ -23,10 +28,6 @@ struct portals_process *portals_enter(struct portals_process *process) {
 
 struct portals_process *portals_current(void) {
     return current ? current : atomic_load_explicit(&of_all, memory_order_acquire);
-}
-
-void portals_make_with(struct portals_process *(*make)(void)) {
-    make_process = make;
 }
 
 static void make_once(void) {
@@ -108,6 +109,9 @@ int portals_call_back(enum portals_call call, int (*work)(struct portals *, ptl_
 /* Not like the others: there is nothing to begin with. */
 int PtlInit(void) {
     struct portals_process *process = portals_here();
+    if (!process && !make_process)
+        fprintf(stderr, "openspin: no card: this program has the Portals calls of libopenspin.a, "
+                        "which are for simulated worlds; link libportals before it\n");
     if (!process)
         return PTL_FAIL;
     enter(process, PORTALS_CALL_PtlInit, 0, PORTALS_CALLER);

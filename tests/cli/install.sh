@@ -88,6 +88,35 @@ check "the static library links" 0 '' \
     bash -c "clang $flags static.c -o static \$(pkg-config --cflags portals4) -Wl,--whole-archive "\
 "'$library/libportals.a' -Wl,--no-whole-archive \$(pkg-config --libs openspin)"
 check "and has a live card" 0 '' ./static
+# As docs/live.md has it, and where there is no shared library.
+link_static() { # SOURCE NAME: by pkg-config --static
+    clang $flags "$1" -o "$2" $(pkg-config --cflags portals4) \
+        $(pkg-config --static --libs portals4 | sed 's/-lportals/-l:libportals.a/')
+}
+check "pkg-config --static names what it needs" 0 '' link_static static.c static_too
+check "and it needs no shared library" 0 '' \
+    bash -c './static_too && ! readelf -d static_too | grep -q libportals'
+mkdir shared && mv "$library"/libportals.so* shared
+check "nor where there is none" 0 '^the sum of 1 to 3 is 6' bash -c "clang $flags sum_program.c "\
+"-o sum_static \$(pkg-config --static --cflags --libs portals4) && "\
+"ASAN_OPTIONS=detect_leaks=0 openspin launch -n 4 ./sum_static sum.spin"
+mv shared/* "$library"
+cat >leaves.c <<'C'
+#include <portals4.h>
+#include <pthread.h>
+static void *sleeper(void *none) { return none; }
+int main(void) {
+    pthread_t thread;
+    PtlInit();
+    pthread_create(&thread, 0, sleeper, 0);
+    pthread_exit(0);
+}
+C
+link_static leaves.c leaves
+check "a program with it ends with its last thread" 0 '' timeout $patience ./leaves
+printf '#include <portals4.h>\nint main(void) { return PtlInit(); }\n' >none.c
+check "libopenspin.a alone has no card, and says so" 5 '^openspin: no card: .*; link libportals' \
+    bash -c "clang $flags none.c -o none \$(pkg-config --cflags --libs openspin) && ./none"
 check "but none in a world" \
     1 "started by 'openspin sim run' and needs libportals.so, not libportals.a" \
     openspin sim run -q ./static
