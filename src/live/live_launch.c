@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "live/live_auth.h"
 #include "live/live_clock.h"
@@ -280,6 +281,10 @@ static int check_environment(struct launch *l, struct spin_error *err) {
     struct live_environment *e = &l->environment;
     struct live_folder key = {0};
     struct live_auth auth;
+    if (environment_text("OPENSPIN_WORLD"))
+        return spin_fail(err, SPIN_EARG,
+                         "OPENSPIN_WORLD is set, which is for ranks that 'openspin sim run' has "
+                         "started: they have no live cards; unset it");
     int code = live_environment_read(e, err);
     if (!code)
         code = live_environment_settle(e, &(struct live_place){l->o->ranks, .near = true}, err);

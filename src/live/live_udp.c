@@ -607,9 +607,20 @@ static void take_address(struct udp *u, uint32_t address) {
         u->interface_mtu = LOOPBACK_BYTES;
 }
 
+/* An interface that is up has it, or a subnet of which all addresses are ours (127.0.0.0/8). */
+static bool is_own(struct in_addr address) {
+    const struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = address};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool own = fd >= 0 && !bind(fd, (const struct sockaddr *)(const void *)&at, sizeof at);
+    if (fd >= 0)
+        close(fd);
+    return own;
+}
+
 static int find_interface(struct udp *u, struct spin_error *err) {
     struct ifaddrs *all = NULL, *found = NULL;
     struct in_addr address;
+    bool is_address = u->o.interface && inet_pton(AF_INET, u->o.interface, &address) == 1;
     u->interface_mtu = ETHERNET_BYTES;
     if (getifaddrs(&all))
         all = NULL;
@@ -618,15 +629,19 @@ static int find_interface(struct udp *u, struct spin_error *err) {
             found = is_chosen(i, &u->o, loopback) ? i : NULL;
     if (found)
         take_interface(u, found);
-    else if (u->o.interface && inet_pton(AF_INET, u->o.interface, &address) == 1)
+    else if (is_address && is_own(address))
         take_address(u, ntohl(address.s_addr));
     if (all)
         freeifaddrs(all);
-    return u->address.nid ? 0
-                          : spin_fail(err, SPIN_EARG,
-                                      "OPENSPIN_INTERFACE: there is no interface '%.60s' that is "
-                                      "up and has an IPv4 address",
-                                      u->o.interface ? u->o.interface : "");
+    if (u->address.nid)
+        return 0;
+    return is_address
+               ? spin_fail(err, SPIN_EARG, "OPENSPIN_INTERFACE: %s is no address of this machine",
+                           u->o.interface)
+               : spin_fail(err, SPIN_EARG,
+                           "OPENSPIN_INTERFACE: there is no interface '%.60s' that is up and has "
+                           "an IPv4 address",
+                           u->o.interface ? u->o.interface : "");
 }
 
 uint32_t live_udp_nid(const struct live_udp_options *options, struct spin_error *err) {

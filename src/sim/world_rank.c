@@ -627,6 +627,25 @@ bool spin_world_where(const struct spin_world *w, uint32_t rank, char *text, siz
     return true;
 }
 
+/* Those that wait may do so for ranks that have failed: ", after rank 1 ended with status 7". */
+static void tell_failed(const struct spin_world *w, char *text, size_t room) {
+    const struct world_rank *first = NULL;
+    uint32_t count = 0;
+    for (const struct world_rank *r = w->rank; r < w->rank + w->ranks; r++) {
+        if (!r->ended || !r->status)
+            continue;
+        count++;
+        if (!first || r->main.clock_ps < first->main.clock_ps)
+            first = r;
+    }
+    *text = 0;
+    if (count == 1)
+        snprintf(text, room, ", after rank %u ended with status %d", first->index, first->status);
+    else if (count)
+        snprintf(text, room, ", after %u ranks failed, the first of them rank %u with status %d",
+                 count, first->index, first->status);
+}
+
 int world_verdict(struct spin_world *w, struct spin_error *err) {
     enum { SHOWN = 4 };
     char waiting[600] = "";
@@ -656,9 +675,11 @@ int world_verdict(struct spin_world *w, struct spin_error *err) {
     if (stopped)
         return spin_fail(err, SPIN_ELIMIT, "stopped at %llu ns with %u of %u ranks not done: %s%s",
                          (unsigned long long)(w->until_ps / 1000), count, w->ranks, waiting, rest);
+    char failed[96];
+    tell_failed(w, failed, sizeof failed);
     return spin_fail(err, SPIN_EDEADLOCK,
-                     "deadlock: %u of %u ranks wait for what will not come: %s%s", count, w->ranks,
-                     waiting, rest);
+                     "deadlock: %u of %u ranks wait for what will not come%s: %s%s", count,
+                     w->ranks, failed, waiting, rest);
 }
 
 /* A crash of a program is told by rank and call; there is no way on from there. One world at a time

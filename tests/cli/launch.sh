@@ -118,7 +118,17 @@ refused "OPENSPIN_HPUS: '33' is not a number of threads from 0 to 32" OPENSPIN_H
 refused "OPENSPIN_PORT: '70000' is not a port, that of pid 0, from 1 to 64512" \
     OPENSPIN_PORT=70000 OPENSPIN_TRANSPORT=udp
 refused "OPENSPIN_FAULTS: 'loss' is not SEED:NAME=SHARE,... with the names loss, duplicate, "\
-"reorder and corrupt and shares from 0 to 1" OPENSPIN_FAULTS=loss OPENSPIN_TRANSPORT=udp
+"reorder and corrupt, each once, and shares from 0 to 1" OPENSPIN_FAULTS=loss \
+    OPENSPIN_TRANSPORT=udp
+refused "OPENSPIN_FAULTS: '1:loss=0.1,loss=0.2' is not SEED:NAME=SHARE,... with the names loss, "\
+"duplicate, reorder and corrupt, each once, and shares from 0 to 1" \
+    OPENSPIN_FAULTS=1:loss=0.1,loss=0.2 OPENSPIN_TRANSPORT=udp
+refused "OPENSPIN_WORLD is set, which is for ranks that 'openspin sim run' has started: they have "\
+"no live cards; unset it" OPENSPIN_WORLD=abc
+for transport in udp auto; do # a block of addresses for documentation
+    refused "OPENSPIN_INTERFACE: 192.0.2.1 is no address of this machine" \
+        OPENSPIN_INTERFACE=192.0.2.1 OPENSPIN_TRANSPORT=$transport
+done
 refused "OPENSPIN_INTERFACE: there is no interface 'nosuch0' that is up and has an IPv4 address" \
     OPENSPIN_INTERFACE=nosuch0 OPENSPIN_TRANSPORT=udp
 refusal=1 refused "OPENSPIN_KEY_FILE: key: not a file of at least 16 bytes that only this user "\

@@ -151,6 +151,9 @@ check "a rank ends the job, in success" 0 '^last rank returns at' sim -n 2 ./end
 refuse "or not" 1 "rank 1 ended the job by PMI's abort, with status 7$" sim -q -n 2 ./ends 7
 check "a deadlock" 1 'ring: deadlock: 3 of 3 ranks wait .*rank 2 in PtlCTWait \(counter 0 of 1\)' \
     sim -q -n 3 ./ring wait
+check "a deadlock that a rank has left" \
+    1 'wait for what will not come, after rank 1 ended with status 7: rank 0 in ' \
+    sim -q -n 3 ./ring leave
 check "--until" 1 'stopped at 2000 ns with 2 of 2 ranks not done' \
     sim -q -n 2 --until 2us ./outside sleeps
 refuse "a program without Portals" \

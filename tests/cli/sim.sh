@@ -175,6 +175,11 @@ refuse "memory that is not there" 1 \
     '^openspin: rank 1: its card was told to read or write memory at 0x10' sim -q -n 3 ring.so wild
 check "a deadlock" 1 'ring.so: deadlock: 3 of 3 ranks wait for what will not come: rank 0 in '\
 'spin_barrier since .*, rank 2 in PtlCTWait \(counter 0 of 1\) since ' sim -n 3 ring.so wait
+check "a deadlock that a rank has left" \
+    1 'wait for what will not come, after rank 1 ended with status 7: rank 0 in ' \
+    sim -n 3 ring.so leave
+check "or several" 1 'deadlock: 1 of 4 ranks wait for what will not come, after 3 ranks failed, '\
+'the first of them rank 1 with status 1: rank 0 in PtlCTWait' sim -n 4 ring.so desert
 check "a status" 1 'ring.so: 1 of 3 ranks failed, the first is rank 1: its main returned 3$' \
     sim -n 3 ring.so return
 check "a run that is stopped" 1 'stopped at 100 ns with 3 of 3 ranks not done: rank 0 in ' \

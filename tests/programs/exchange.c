@@ -21,6 +21,8 @@ static void misbehave(const char *how) {
         *(volatile int *)8 = 1;
     if (strcmp(how, "abort") == 0)
         abort();
+    if (strcmp(how, "leave") == 0)
+        exit(7);
     if (strcmp(how, "overflow") == 0)
         printf("%d\n", deep(100000));
 }
@@ -63,6 +65,8 @@ int main(int argc, char **argv) {
     spin_barrier();
     if (spin_rank() == 1)
         misbehave(how);
+    if (spin_rank() && strcmp(how, "desert") == 0)
+        exit((int)spin_rank());
     ptl_process_t target = {.rank = right};
     if (mode == PTL_NI_PHYSICAL)
         target = (ptl_process_t){.phys = {.nid = right, .pid = 0}};
