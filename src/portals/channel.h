@@ -16,7 +16,7 @@
 
 /* In a rank's environment: "VERSION FD BELL WORLD RANK RANKS"; FD is the memory, WORLD the pid. */
 #define CHANNEL_VARIABLE "OPENSPIN_WORLD"
-#define CHANNEL_VERSION  4
+#define CHANNEL_VERSION  5
 
 /* Calls of openspin.h, and of the C library where it asks for the time; behind those of Portals. */
 enum channel_call {
@@ -29,6 +29,8 @@ enum channel_call {
     CHANNEL_NI_INIT_41,   /* PtlNIInit with the limits of Portals 4.1 */
     CHANNEL_CLOCK,        /* clock: seconds and nanoseconds come back */
     CHANNEL_SLEEP,        /* clock, flags, seconds, nanoseconds */
+    CHANNEL_WAIT,         /* number of a wait, clock, seconds, nanoseconds: until it is woken */
+    CHANNEL_WAKE,         /* its number; 0: it was there */
     CHANNEL_THREAD_BEGIN, /* a new thread waits for its turn */
     CHANNEL_THREAD_END,
     CHANNEL_EXIT, /* status; answered when the world ends: until then the card uses its memory */

@@ -11,6 +11,7 @@
 
 #include "sim/world_libc.h"
 #include "sim/world_process.h"
+#include "sim/world_pthread.h"
 
 #define MOST_ITEMS (1u << 20) /* of an array of a program's */
 
@@ -480,6 +481,16 @@ static int other(struct served *s, uint32_t call) {
     case CHANNEL_SLEEP:
         time = (struct timespec){(time_t)w[2], (long)w[3]};
         return world_clock_sleep((clockid_t)w[0], (int)w[1], &time);
+    case CHANNEL_WAIT:
+        time = (struct timespec){(time_t)w[2], (long)w[3]};
+        world_wait_on(world_current(), pointer(w[0]), "a wait with a time limit",
+                      world_time_ps((clockid_t)w[1], &time));
+        return 0;
+    case CHANNEL_WAKE:
+        if (world_wake_first(s->p->rank, pointer(w[0])))
+            return 0;
+        world_pause(world_current(), 0); /* its call is on the way */
+        return 1;
     case CHANNEL_THREAD_BEGIN:
         return 0;
     default:

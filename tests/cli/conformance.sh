@@ -145,8 +145,8 @@ mv kept.so libsupport.so
 
 # --- threads in a rank
 compile threads
-for which in two-waits freed finalised put mutexes conditions all-else keys cancelling many \
-    in-order loops c11 main-returns; do
+for which in two-waits freed finalised put mutexes conditions timed tried all-else keys cancelling \
+    many in-order loops c11 main-returns; do
     point "threads: $which" threads $which
 done
 check "threads may outlive main" 0 '^rank 1: late$' $sim ./threads.so main-leaves-first

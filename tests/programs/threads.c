@@ -235,6 +235,119 @@ static int conditions(void) {
     return 0;
 }
 
+/* ---- waits with a time limit: in virtual time -------------------------------------------------
+ */
+
+static sem_t posts;
+
+static struct timespec after(clockid_t clock, long us) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    t.tv_nsec += us * 1000;
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
+}
+
+static uint64_t us_since(uint64_t start_ps) {
+    return (spin_now_ps() - start_ps) / 1000000;
+}
+
+static void *tell_all(void *argument) {
+    usleep(200);
+    pthread_mutex_lock(&mutex);
+    shared++;
+    pthread_cond_signal(&changed);
+    pthread_mutex_unlock(&mutex);
+    usleep(200);
+    pthread_mutex_lock(&mutex);
+    shared++;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+    usleep(200);
+    sem_post(&posts);
+    return argument;
+}
+
+static void *wait_for_two(void *argument) {
+    struct timespec until = after(CLOCK_REALTIME, 5000000);
+    intptr_t code = 0;
+    (void)argument;
+    pthread_mutex_lock(&mutex);
+    while (shared < 2 && !code)
+        code = pthread_cond_timedwait(&changed, &mutex, &until);
+    pthread_mutex_unlock(&mutex);
+    return (void *)code;
+}
+
+static int timed(void) {
+    pthread_t threads[2];
+    pthread_condattr_t how;
+    pthread_cond_t never;
+    pthread_condattr_init(&how);
+    pthread_condattr_setclock(&how, CLOCK_MONOTONIC);
+    pthread_cond_init(&never, &how);
+    sem_init(&posts, 0, 0);
+    uint64_t start = spin_now_ps();
+    struct timespec until = after(CLOCK_MONOTONIC, 300);
+    pthread_mutex_lock(&mutex);
+    EXPECT_EQ(pthread_cond_timedwait(&never, &mutex, &until), ETIMEDOUT);
+    until = after(CLOCK_REALTIME, 100);
+    EXPECT_EQ(pthread_cond_clockwait(&changed, &mutex, CLOCK_REALTIME, &until), ETIMEDOUT);
+    EXPECT_EQ(pthread_cond_timedwait(&changed, &mutex, &until), ETIMEDOUT); /* it is over */
+    pthread_mutex_unlock(&mutex);
+    EXPECT_EQ(us_since(start), 400);
+    EXPECT_EQ(pthread_create(&threads[0], NULL, wait_for_two, NULL), 0);
+    EXPECT_EQ(pthread_create(&threads[1], NULL, tell_all, NULL), 0);
+    start = spin_now_ps();
+    until = after(CLOCK_REALTIME, 2000000);
+    pthread_mutex_lock(&mutex);
+    while (shared < 2)
+        EXPECT_EQ(pthread_cond_timedwait(&changed, &mutex, &until), 0);
+    pthread_mutex_unlock(&mutex);
+    EXPECT_EQ(us_since(start), 400);
+    EXPECT_EQ(sem_timedwait(&posts, &until), 0);
+    EXPECT_EQ(us_since(start), 600);
+    EXPECT_EQ(joined(threads[0]) + joined(threads[1]), 0);
+    until = after(CLOCK_REALTIME, 100);
+    EXPECT_EQ(sem_timedwait(&posts, &until), -1);
+    EXPECT_EQ(errno, ETIMEDOUT);
+    EXPECT_EQ(us_since(start), 700);
+    return 0;
+}
+
+static pthread_rwlock_t shared_lock = PTHREAD_RWLOCK_INITIALIZER;
+
+static void *hold(void *argument) {
+    pthread_mutex_lock(&mutex);
+    pthread_rwlock_wrlock(&shared_lock);
+    usleep(1000);
+    pthread_rwlock_unlock(&shared_lock);
+    pthread_mutex_unlock(&mutex);
+    usleep(1000);
+    return argument;
+}
+
+/* In a process these are found a sixteenth of the time later, at most. */
+static int tried(void) {
+    pthread_t thread;
+    uint64_t start = spin_now_ps();
+    EXPECT_EQ(pthread_create(&thread, NULL, hold, NULL), 0);
+    usleep(1);
+    struct timespec soon = after(CLOCK_REALTIME, 100), late = after(CLOCK_REALTIME, 5000000);
+    EXPECT_EQ(pthread_mutex_timedlock(&mutex, &soon), ETIMEDOUT);
+    EXPECT_EQ(us_since(start) / 10, 10);
+    EXPECT_EQ(pthread_rwlock_timedrdlock(&shared_lock, &soon), ETIMEDOUT);
+    EXPECT_EQ(pthread_rwlock_timedwrlock(&shared_lock, &late), 0);
+    EXPECT_EQ(us_since(start) / 100, 10);
+    EXPECT_EQ(pthread_mutex_timedlock(&mutex, &late), 0);
+    soon = after(CLOCK_REALTIME, 100);
+    EXPECT_EQ(pthread_timedjoin_np(thread, NULL, &soon), ETIMEDOUT);
+    EXPECT_EQ(pthread_timedjoin_np(thread, NULL, &late), 0);
+    EXPECT_EQ(us_since(start) / 200, 10);
+    return 0;
+}
+
 static pthread_barrier_t barrier;
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_spinlock_t spin;
@@ -525,6 +638,8 @@ int main(int argc, char **argv) {
         {"put", put_from_a_thread},
         {"mutexes", mutexes},
         {"conditions", conditions},
+        {"timed", timed},
+        {"tried", tried},
         {"all-else", all_else},
         {"keys", keys},
         {"cancelling", cancelling},
