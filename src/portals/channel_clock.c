@@ -62,10 +62,11 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec *of, struc
         return syscall(SYS_clock_nanosleep, clock, flags, of, left) ? errno : 0;
     if (of->tv_nsec < 0 || of->tv_nsec >= NANO || of->tv_sec < 0)
         return EINVAL;
-    if (left && !(flags & TIMER_ABSTIME))
+    int code = CHANNEL_CALL(CHANNEL_SLEEP, (uint64_t)clock, (uint64_t)flags, (uint64_t)of->tv_sec,
+                            (uint64_t)of->tv_nsec);
+    if (left && !(flags & TIMER_ABSTIME)) /* which may be `of` */
         *left = (struct timespec){0};
-    return CHANNEL_CALL(CHANNEL_SLEEP, (uint64_t)clock, (uint64_t)flags, (uint64_t)of->tv_sec,
-                        (uint64_t)of->tv_nsec);
+    return code;
 }
 
 int nanosleep(const struct timespec *of, struct timespec *left) {

@@ -88,7 +88,7 @@ both 2 conformance --set reordering=0.5 --set seed=5 -- order-is-kept
 both 2 conformance arguments -n 7 --json --help -- --until=1ns -
 # A sanitizer has threads of a program do more.
 [ -n "$SANITIZED" ] || for which in two-waits freed finalised in-order keys c11 main-returns \
-    a-thread-exits timed; do
+    a-thread-exits slept timed; do
     both 2 threads "$which"
 done
 [ -n "$SANITIZED" ] || check "locks with a time limit" 0 '' sim -q -n 2 ./threads tried

@@ -280,6 +280,15 @@ static void *wait_for_two(void *argument) {
     return (void *)code;
 }
 
+static int slept(void) {
+    struct timespec left = {.tv_nsec = 5000000};
+    uint64_t start = spin_now_ps();
+    EXPECT_EQ(nanosleep(&left, &left), 0);
+    EXPECT_EQ(us_since(start), 5000);
+    EXPECT_EQ(left.tv_nsec, 0);
+    return 0;
+}
+
 static int timed(void) {
     pthread_t threads[2];
     pthread_condattr_t how;
@@ -638,6 +647,7 @@ int main(int argc, char **argv) {
         {"put", put_from_a_thread},
         {"mutexes", mutexes},
         {"conditions", conditions},
+        {"slept", slept},
         {"timed", timed},
         {"tried", tried},
         {"all-else", all_else},
