@@ -91,8 +91,8 @@ struct portals_process *portals_current(void);
 
 /* In libportals alone (PORTALS_ALONE; live/live_process.c): makes the process of all threads that
  * have none of their own, when the first of them needs it: a live card, which is one per process of
- * the system. NULL: it could not. Every call needs it, so whoever links a call of the static
- * library has it. */
+ * the system. NULL: it could not. Every call needs it, so a program that is linked
+ * with any call of the static library has it. */
 struct portals_process *portals_make_alone(void);
 /* The current one, made if there is none. */
 struct portals_process *portals_here(void);
