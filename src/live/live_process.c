@@ -233,6 +233,14 @@ static void before_fork(void) {
         live_card_flush(self.card);
 }
 
+/* A child has the card's memory, but is not its process: what it sent would go into its parent's
+ * streams, with numbers that the parent uses too. A child of a process that has no card yet may
+ * have one of its own. */
+static void in_child(void) {
+    if (self.os_pid)
+        portals_abandon();
+}
+
 /* Programs that are linked with the static library do not have the calls of a world. */
 static bool is_in_world(void) {
     if (!environment_text("OPENSPIN_WORLD"))
@@ -290,6 +298,7 @@ struct portals_process *portals_make_alone(void) {
 
 __attribute__((constructor)) static void begin(void) {
     live_last_expect_main();
+    pthread_atfork(NULL, NULL, in_child);
 }
 
 /* Nothing is freed: other threads of the program may still be inside. */

@@ -30,6 +30,10 @@ struct portals_process *portals_current(void) {
     return current ? current : atomic_load_explicit(&of_all, memory_order_acquire);
 }
 
+void portals_abandon(void) {
+    atomic_store_explicit(&of_all, NULL, memory_order_release); /* and it is not made again */
+}
+
 static void make_once(void) {
     atomic_store_explicit(&of_all, make_process(), memory_order_release);
 }

@@ -94,6 +94,9 @@ struct portals_process *portals_current(void);
  * the system. NULL: it could not. Every call needs it, so a program that is linked
  * with any call of the static library has it. */
 struct portals_process *portals_make_alone(void);
+/* There is none from now on, and none is made: in a child of fork, which has a copy of its parent's
+ * card, but none of its threads, and shares with it what peers see. */
+void portals_abandon(void);
 /* The current one, made if there is none. */
 struct portals_process *portals_here(void);
 

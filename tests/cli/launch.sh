@@ -15,6 +15,7 @@ compile examples/sum_program.c sum
 compile examples/sc17/listings.c listings
 compile tests/programs/pspin_client.c pspin
 compile tests/programs/chain.c chain
+compile tests/programs/forks.c forks
 "$OPENSPIN" cc "$SOURCE/tests/handlers/chain_handlers.c" -o chain.spin
 "$OPENSPIN" cc "$SOURCE/examples/sum_handler.c" -o sum.spin
 
@@ -31,6 +32,18 @@ check "one rank sends to itself" 0 '^rank 0 of 1: 100 from the left' launch ./ri
 check "a program alone is a job of one" 0 '^rank 0 of 1: 100 from the left' timeout $patience ./ring
 check "labels" 0 '^\[1\] rank 1 of 2: 100 from the left' launch -n 2 --label ./ring
 check "eight ranks" 0 '^rank 7 of 8: 106 from the left' launch -n 8 ./ring
+
+# --- children: who is one has no card, and its parent's goes on
+forks() { # CALL CODE
+    run launch -n 2 ./forks "$1"
+    [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | sort)" = "3 puts
+$1: $2" ] && pass "a child: $1" || fail "a child: $1" "$status" "$out" "$err"
+}
+for call in put get wait poll barrier; do
+    forks $call PTL_NO_INIT
+done
+forks init PTL_FAIL
+forks exec "no error"
 
 # --- handlers: the same images as in a world
 check "a message that cards pass on is one message" \
