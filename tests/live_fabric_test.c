@@ -199,6 +199,7 @@ TEST(strangers_and_liars_are_counted_and_harm_nothing) {
         bytes[36] = bytes[37] = bytes[38] = bytes[39] = 0; /* a packet */
         if (i % 2)
             memcpy(bytes + 24, (uint32_t[]){NID, 7, 0}, 12);
+        memset(bytes + 40, 0, 8); /* of the first term */
         throw_at(port, number, bytes, sizeof bytes);
     }
     wait_for_counts(&b, 50, 51);
@@ -210,7 +211,101 @@ TEST(strangers_and_liars_are_counted_and_harm_nothing) {
     live_folder_remove(&folder);
 }
 
+/* ---- terms ---- */
+
+/* A process with a port, which says what the test wants: pid 7. */
+struct actor {
+    struct live_fabric_port *port;
+    struct live_entry entry;
+    uint64_t number; /* of the card that it speaks to */
+};
+
+/* As live_fabric.c has it. */
+struct head {
+    uint8_t key[LIVE_KEY_BYTES];
+    uint64_t life;
+    uint32_t nid, pid, taken, kind, term, zero;
+};
+
+static void actor_open(struct actor *a, uint32_t to) {
+    const struct live_fabric_port_options options = {.provider = "tcp", .frame_bytes = 5000};
+    struct live_entry e;
+    struct live_book book;
+    uint32_t pid = 7;
+    live_book_open(&book, &folder, NULL);
+    CHECK(live_book_find(&book, to, &e));
+    CHECK_EQ(fabric_port_open(&a->port, &options, &err), 0);
+    CHECK(fabric_port_insert(a->port, e.address, &a->number));
+    a->entry = (struct live_entry){.life = 77, .owner = live_owner_self(), .nid = NID};
+    strcpy(a->entry.provider, e.provider);
+    a->entry.bytes = fabric_port_address(a->port, a->entry.address, sizeof a->entry.address);
+    CHECK_EQ(live_book_enter(&book, &pid, &a->entry, &err), 0);
+}
+
+static void say(struct actor *a, uint32_t term) {
+    struct head head = {.life = 77, .nid = NID, .pid = 7, .kind = 1, .term = term};
+    memcpy(head.key, folder.key, sizeof head.key);
+    throw_at(a->port, a->number, (const uint8_t *)&head, sizeof head);
+}
+
+/* The next frame of that term. */
+static uint32_t hear(struct actor *a, uint32_t term) {
+    for (int i = 0; i < 60000; i++) {
+        struct head head = {.kind = 99};
+        struct live_fabric_slot *slot = fabric_port_take(a->port);
+        if (!slot) {
+            usleep(1000);
+            continue;
+        }
+        if (slot->incoming) {
+            memcpy(&head, slot->bytes, sizeof head);
+            fabric_port_post(a->port, slot);
+        }
+        if (head.kind != 99 && head.term == term)
+            return head.kind;
+    }
+    return 99;
+}
+
+/* Who has given a peer up says so, and then that ends what it has under way, too; what is of a time
+ * before is answered by what the time is. */
+TEST(a_peer_that_gives_up_says_so) {
+    const ptl_process_t to = {.phys = {.nid = NID, .pid = 7}};
+    struct actor actor;
+    struct user a;
+    ptl_event_t event;
+    NEED_FABRIC;
+    CHECK_EQ(user_open(&a, 1, "tcp", true), 0);
+    actor_open(&actor, 1);
+    CHECK_EQ(put(&a, to, 0, 8), PTL_OK);
+    CHECK_EQ(hear(&actor, 0), 0); /* which takes it, and never acknowledges it */
+    say(&actor, 0);
+    usleep(20000);
+    CHECK_EQ(PtlEQGet(a.eq, &event), PTL_EQ_EMPTY);
+    say(&actor, 1);
+    CHECK_EQ(PtlEQWait(a.eq, &event), PTL_OK);
+    CHECK_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE);
+    CHECK_EQ(put(&a, to, 0, 8), PTL_OK);
+    CHECK_EQ(hear(&actor, 1), 0);
+    say(&actor, 0); /* of before */
+    CHECK_EQ(hear(&actor, 1), 1);
+    CHECK_EQ(PtlEQGet(a.eq, &event), PTL_EQ_EMPTY);
+    CHECK_EQ(live_card_malformed(a.card), 0);
+    user_close(&a);
+    fabric_port_close(actor.port);
+    live_folder_remove(&folder);
+}
+
 /* ---- processes ---- */
+
+/* Until it has had one message, and has answered. */
+static void serve_one(struct user *u) {
+    ptl_ct_event_t count = {0};
+    while (!count.success && !PtlCTGet(u->arrived, &count))
+        usleep(100);
+    for (int i = 0; i < 100; i++, usleep(100))
+        live_card_poll(u->card);
+}
 
 /* A program of its own, as libfabric does not survive a fork: this one, with other work to do. */
 __attribute__((constructor)) static void serve(void) {
@@ -221,9 +316,11 @@ __attribute__((constructor)) static void serve(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(300);
     if (live_folder_open(&folder, getenv("SERVE_JOB"), &err) ||
-        user_open(&u, (uint32_t)atoi(pid), getenv("SERVE_PROVIDER"), true) ||
+        user_open(&u, (uint32_t)atoi(pid), getenv("SERVE_PROVIDER"), !getenv("SERVE_IDLE")) ||
         write(atoi(getenv("SERVE_FD")), "x", 1) != 1)
         _exit(1);
+    if (getenv("SERVE_IDLE"))
+        serve_one(&u);
     for (;;)
         pause();
 }
@@ -252,6 +349,42 @@ static pid_t serve_in_child(const char *provider, uint32_t pid) {
     CHECK_EQ(read(up[0], &word, 1), 1);
     close(up[0]);
     return child;
+}
+
+/* Of the provider shm: a sender has what it sent answered in order, so nothing that waits for an
+ * answer may lie in front. The child that is killed does not look any more, so it has no lock of
+ * libfabric's.
+ */
+TEST(a_kill_does_not_keep_what_goes_to_others) {
+    const ptl_process_t dead = {.phys = {.nid = NID, .pid = 2}},
+                        alive = {.phys = {.nid = NID, .pid = 3}};
+    struct user a;
+    ptl_ct_event_t count;
+    ptl_event_t event;
+    NEED_FABRIC;
+    setenv("SERVE_IDLE", "1", 1);
+    pid_t idle = serve_in_child("shm", 2);
+    unsetenv("SERVE_IDLE");
+    pid_t child = serve_in_child("shm", 3);
+    CHECK_EQ(user_open(&a, 1, "shm", true), 0);
+    CHECK_EQ(put(&a, dead, 0, 8), PTL_OK);
+    CHECK_EQ(PtlCTWait(a.acked, 1, &count), PTL_OK);
+    usleep(200000);
+    CHECK_EQ(put(&a, dead, 0, MEMORY / 4), PTL_OK);
+    usleep(20000);
+    kill(idle, SIGKILL);
+    waitpid(idle, NULL, 0);
+    CHECK_EQ(PtlEQWait(a.eq, &event), PTL_OK);
+    CHECK_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE);
+    CHECK_EQ(PtlCTSet(a.acked, (ptl_ct_event_t){0, 0}), PTL_OK);
+    for (int k = 0; k < 3; k++)
+        CHECK_EQ(put(&a, alive, 0, MEMORY), PTL_OK);
+    CHECK_EQ(PtlCTWait(a.acked, 3, &count), PTL_OK);
+    CHECK_EQ(count.success, 3);
+    user_close(&a);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    live_folder_remove(&folder);
 }
 
 /* Not with provider shm: its processes share a spin lock, and one that is stopped or killed while

@@ -724,9 +724,10 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
         return code;
     if (o->paging && !(card->pages = live_pages_new(on_paged, card, &card->guarded, card->limit)))
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
-    uint32_t mtu_bytes = o->transport == LIVE_UDP ? live_udp_mtu(card->transport) : LIVE_MTU_BYTES;
-    if (o->mtu_bytes)
-        mtu_bytes = o->mtu_bytes;
+    uint32_t mtu_bytes = o->mtu_bytes                  ? o->mtu_bytes
+                         : o->transport == LIVE_UDP    ? live_udp_mtu(card->transport)
+                         : o->transport == LIVE_FABRIC ? live_fabric_mtu(card->transport)
+                                                       : LIVE_MTU_BYTES;
     card->mtu_bytes = mtu_bytes;
     portals_config_default(&portals, mtu_bytes);
     spin_limits_default(&limits);

@@ -35,6 +35,8 @@ struct frame_head {
     uint32_t nid, pid;
     uint32_t taken;
     uint32_t kind;
+    uint32_t term;
+    uint32_t zero;
 };
 
 enum peer_state {
@@ -52,6 +54,9 @@ struct peer {
     uint64_t number;         /* of the provider */
     uint64_t life;           /* 0: not known yet */
     uint32_t lost;           /* how often: frames of another time are not its own */
+    uint64_t known_life;     /* the last, of which: */
+    uint32_t term;           /* live_fabric.h */
+    bool heard;              /* something came in this term */
     uint32_t sent, gone;     /* packets; of these it has taken */
     uint32_t taken, told;    /* packets of its; of which it knows */
     bool refused, blocked;   /* a packet: as it has no credits; or as nothing can be sent now */
@@ -98,13 +103,33 @@ static void set_owed(struct fabric *f, struct peer *peer, bool owed) {
     atomic_fetch_add(&f->owing, owed ? 1 : UINT32_MAX);
 }
 
-static void lose(struct fabric *f, struct peer *peer) {
+static void begin_term(struct fabric *f, struct peer *peer, uint32_t term) {
     if (peer->refused)
         f->refused--;
     set_owed(f, peer, false);
-    *peer = (struct peer){.address = peer->address, .lost = peer->lost + 1};
+    *peer = (struct peer){.address = peer->address,
+                          .lost = peer->lost + 1,
+                          .known_life = peer->known_life,
+                          .term = term};
     if (!f->deaf)
         f->o.receiver.lost(f->o.receiver.context, peer->address);
+}
+
+static void lose(struct fabric *f, struct peer *peer) {
+    begin_term(f, peer, peer->term + 1);
+}
+
+/* It may live, and waits for us: it is told. Not again if nothing has come since. */
+static void give_up(struct fabric *f, struct peer *peer) {
+    bool heard = peer->heard;
+    lose(f, peer);
+    set_owed(f, peer, heard);
+}
+
+static void set_life(struct peer *peer, uint64_t life) {
+    if (peer->known_life != life)
+        peer->term = 0;
+    peer->life = peer->known_life = life;
 }
 
 /* ---- out ---- */
@@ -132,7 +157,7 @@ static bool open_peer(struct fabric *f, struct peer *peer) {
         return false;
     }
     peer->state = PEER_OPEN;
-    peer->life = e.life;
+    set_life(peer, e.life);
     peer->owner = e.owner;
     return true;
 }
@@ -146,7 +171,8 @@ static struct live_fabric_slot *begin_frame(struct fabric *f, struct peer *peer,
                               .nid = f->address.nid,
                               .pid = f->address.pid,
                               .taken = peer->taken,
-                              .kind = kind};
+                              .kind = kind,
+                              .term = peer->term};
     memcpy(head.key, f->o.book.folder->key, sizeof head.key);
     memcpy(slot->bytes, &head, sizeof head);
     slot->length = sizeof head;
@@ -235,8 +261,21 @@ static struct peer *sender_of(struct fabric *f, const struct frame_head *head) {
     }
     if (peer->state == PEER_ENDED)
         return NULL;
-    peer->life = head->life;
+    set_life(peer, head->life);
     return peer;
+}
+
+/* False: it is of a term that is over, of which the peer does not know; it is told. */
+static bool is_of_term(struct fabric *f, struct peer *peer, uint32_t term) {
+    int32_t ahead = (int32_t)(term - peer->term);
+    if (ahead > 0) {
+        uint64_t life = peer->life;
+        begin_term(f, peer, term);
+        peer->life = life;
+    } else if (ahead < 0)
+        set_owed(f, peer, true);
+    peer->heard |= ahead >= 0;
+    return ahead >= 0;
 }
 
 static bool hand_over(struct fabric *f, struct peer *peer, uint8_t *bytes, uint32_t length) {
@@ -264,6 +303,8 @@ static bool take_frame(struct fabric *f, struct live_fabric_slot *slot) {
     struct frame_head head;
     memcpy(&head, slot->bytes, sizeof head);
     struct peer *peer = sender_of(f, &head);
+    if (peer && !is_of_term(f, peer, head.term))
+        return true;
     if (!peer || head.kind >= FRAME_KINDS || peer->sent - head.taken > CREDITS ||
         head.taken - peer->gone > CREDITS)
         return false;
@@ -318,13 +359,26 @@ static bool take(struct fabric *f) {
     return true;
 }
 
-/* Who is waited for in vain is given up. */
+static bool lives(const struct peer *peer) {
+    return peer->owner.os_pid && live_owner_lives(peer->owner);
+}
+
+/* Who is waited for in vain is given up, but not one that we see live: it may be stopped. */
+static void pay_peer(struct fabric *f, struct peer *peer, uint64_t now_ns) {
+    if (tell(f, peer, FRAME_COUNT) || now_ns < peer->given_up_ns)
+        return;
+    if (lives(peer))
+        peer->given_up_ns = now_ns + f->o.book.grace_ns;
+    else if (peer->state == PEER_UNKNOWN)
+        set_owed(f, peer, false);
+    else
+        give_up(f, peer);
+}
+
 static void pay(struct fabric *f) {
-    for (uint32_t pid = 0; f->owing && pid < LIVE_PIDS; pid++) {
-        struct peer *peer = f->peer[pid];
-        if (peer && peer->owed && !tell(f, peer, FRAME_COUNT) && live_now_ns() >= peer->given_up_ns)
-            lose(f, peer);
-    }
+    for (uint32_t pid = 0; f->owing && pid < LIVE_PIDS; pid++)
+        if (f->peer[pid] && f->peer[pid]->owed)
+            pay_peer(f, f->peer[pid], live_now_ns());
 }
 
 /* Peers that refused a packet and may take it now. */
@@ -375,7 +429,7 @@ static bool fabric_ready(struct live_transport *t) {
 
 static bool has_ended(const struct peer *peer) {
     return peer->state == PEER_BROKEN ||
-           (peer->state == PEER_OPEN && peer->owner.os_pid && !live_owner_lives(peer->owner));
+           (peer->state == PEER_OPEN && peer->owner.os_pid && !lives(peer));
 }
 
 /* What it had sent before it ended counts. */
@@ -383,7 +437,9 @@ static void check_peer(struct fabric *f, struct peer *peer, uint64_t now_ns) {
     if (has_ended(peer)) {
         while (take(f))
             ;
-        if (has_ended(peer))
+        if (peer->state == PEER_BROKEN)
+            give_up(f, peer);
+        else if (has_ended(peer))
             lose(f, peer);
     } else if (peer->state == PEER_OPEN && !peer->owner.os_pid && now_ns >= peer->ping_ns) {
         tell(f, peer, FRAME_COUNT);
@@ -464,6 +520,15 @@ static void fabric_sleep(struct live_transport *t, uint64_t until_ns) {
 }
 
 /* ---- the process ---- */
+
+/* If a frame with nearly as much data leaves at once, all shall: the provider shm has larger ones
+ * answered, in order, so that after a kill none of those behind a frame to the dead one ends. */
+uint32_t live_fabric_mtu(const struct live_transport *t) {
+    const struct fabric *f = (const struct fabric *)t;
+    uint32_t heads = sizeof(struct frame_head) + WIRE_HEADER_BYTES;
+    uint32_t inject = fabric_port_inject(f->port), fits = inject > heads ? inject - heads : 0;
+    return fits < f->o.mtu_bytes / 2 || fits > f->o.mtu_bytes ? f->o.mtu_bytes : fits / 64 * 64;
+}
 
 static struct nic_address fabric_address(const struct live_transport *t) {
     return ((const struct fabric *)t)->address;

@@ -69,6 +69,10 @@ int fabric_port_fd(const struct live_fabric_port *p) {
     return p->fd;
 }
 
+uint32_t fabric_port_inject(const struct live_fabric_port *p) {
+    return (uint32_t)p->info->tx_attr->inject_size;
+}
+
 uint32_t fabric_port_address(struct live_fabric_port *p, void *bytes, uint32_t room) {
     size_t length = room;
     return fi_getname(&p->endpoint->fid, bytes, &length) ? 0 : (uint32_t)length;
@@ -111,7 +115,7 @@ enum fabric_sent fabric_port_send(struct live_fabric_port *p, struct live_fabric
                                   uint64_t number) {
     struct frame *f = frame_of(s);
     pthread_mutex_lock(&p->lock);
-    bool copied = s->length <= p->info->tx_attr->inject_size;
+    bool copied = s->length <= fabric_port_inject(p);
     ssize_t sent = copied ? fi_inject(p->endpoint, s->bytes, s->length, number)
                           : fi_send(p->endpoint, s->bytes, s->length, key_of(p), number, f);
     if (copied || sent)

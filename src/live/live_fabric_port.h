@@ -36,6 +36,8 @@ const char *fabric_port_provider(const struct live_fabric_port *p);
 uint32_t fabric_port_address(struct live_fabric_port *p, void *bytes, uint32_t room);
 /* To sleep on once fabric_port_arm says so; -1: there is none. */
 int fabric_port_fd(const struct live_fabric_port *p);
+/* A frame of up to so many bytes has left when it is sent: nothing of it waits for the peer. */
+uint32_t fabric_port_inject(const struct live_fabric_port *p);
 
 /* A peer's address becomes a number. */
 bool fabric_port_insert(struct live_fabric_port *p, const void *address, uint64_t *number);
