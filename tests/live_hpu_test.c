@@ -286,6 +286,24 @@ TEST(handlers_that_flood_wait_and_use_little_memory) {
     flood(2, "flood_host_header_handler");
 }
 
+/* Of gets to a peer that is gone, for each of which it waits: minutes until its budget ends. */
+TEST(an_interface_does_not_wait_for_a_handler_that_floods) {
+    for (uint32_t hpus = 0; hpus < 2; hpus++) {
+        open_both(hpus, SPIN_JIT_OFF);
+        entry(1, "flood_of_gets_header_handler", NULL, NULL);
+        send_put(1, 64);
+        usleep(50000);
+        live_card_free(sender.card);
+        be(&receiver);
+        uint64_t began_ns = live_now_ns();
+        CHECK_EQ(PtlNIFini(receiver.ni), PTL_OK);
+        CHECK(live_now_ns() - began_ns < 20000 * (uint64_t)LIVE_MS);
+        live_card_free(receiver.card);
+        portals_enter(NULL);
+        live_folder_remove(&folder);
+    }
+}
+
 TEST(a_handler_that_waits_gives_its_worker_to_others) {
     static const uint32_t workers[] = {0, 1, 2};
     for (int k = 0; k < 3; k++) {

@@ -15,11 +15,14 @@
 #include "hpu/hpu_invoke.h"
 #include "hpu/image_store.h"
 #include "hpu/jit.h"
+#include "hpu/refusal.h"
 #include "live/live_card_private.h"
 #include "nic/flow.h"
 #include "nic/nic_call.h"
 
 #define BUDGET 100000000u /* instructions: a handler that loops ends after some 50 ms */
+
+#define LATE_NS (1000 * LIVE_MS) /* for handlers that wait while their interface is closed */
 
 #define MOST_TOLD 100u /* faults of handlers, in words */
 
@@ -33,7 +36,9 @@ struct live_executor {
     uint64_t task_number;
     uint32_t number; /* of this executor: its HPU, as handlers see it */
     bool begun, blocked, resumed;
-    bool returned; /* its last call was a payload handler, has returned, and may be made again */
+    bool ends;       /* its next command is a fault */
+    uint64_t end_ns; /* when; 0: its interface is not being closed */
+    bool returned;   /* its last call was a payload handler, has returned, and may be made again */
     uint32_t code_returned; /* of a handler that has returned */
     struct live_seen_handler *seen;
     uint64_t host_bytes;          /* of memory by address, for PsPIN's handlers, */
@@ -137,8 +142,15 @@ static struct port_host host(struct port *p, uint32_t space) {
     return has;
 }
 
+static enum hpu_access end_late(struct port *p, uint32_t command) {
+    refusal_say(&p->refusal, command, "its interface is being closed");
+    return port_refuse(p);
+}
+
 static enum hpu_access issue(struct port *p, const struct port_command *c) {
     const struct live_executor *e = executor_of(p);
+    if (e->ends)
+        return end_late(p, c->number);
     live_worker_enter(e->card);
     enum hpu_access done = nic_command(e->card->nic, e->task, p, c, live_time(e->card));
     live_worker_leave(e->card);
@@ -147,6 +159,8 @@ static enum hpu_access issue(struct port *p, const struct port_command *c) {
 
 static enum hpu_access over(struct port *p, uint32_t handle, bool wait) {
     const struct live_executor *e = executor_of(p);
+    if (e->ends)
+        return end_late(p, 0);
     live_worker_enter(e->card);
     enum hpu_access done = nic_command_over(e->card->nic, e->task, p, handle, wait);
     live_worker_leave(e->card);
@@ -309,6 +323,17 @@ static void find_memory(struct live_executor *e) {
         memset(e->hpu.direct, 0, sizeof e->hpu.direct);
 }
 
+/* PtlNIFini waits for handlers, but not for one that never ends. One that does not wait ends by its
+ * budget. */
+static bool is_late(struct live_executor *e) {
+    if (!nic_task_is_late(e->task))
+        return false;
+    uint64_t now_ns = live_now_ns();
+    if (!e->end_ns)
+        e->end_ns = now_ns + LATE_NS;
+    return now_ns >= e->end_ns;
+}
+
 static struct live_executor *take_resumed(struct live_card *card) {
     struct live_executor *e = card->resumed;
     if (!e)
@@ -317,13 +342,15 @@ static struct live_executor *take_resumed(struct live_card *card) {
     if (!card->resumed)
         card->resumed_end = &card->resumed;
     e->resumed = false;
+    e->ends = is_late(e);
     find_memory(e);
     return e;
 }
 
 /* A task gets its executor; false: no memory. */
 static bool begin(struct live_executor *e, struct nic_task *task) {
-    e->begun = e->blocked = e->resumed = false;
+    e->begun = e->blocked = e->resumed = e->ends = false;
+    e->end_ns = 0;
     e->task = task;
     e->task_number = task->number;
     e->runs = code_of(e->card, task->handlers->image);

@@ -286,6 +286,10 @@ bool nic_settled(const struct nic *nic) {
     return delivery_settled(&nic->delivery);
 }
 
+bool nic_task_is_late(const struct nic_task *task) {
+    return portals_is_closing(&nic_task_of(task)->message->arrival);
+}
+
 /* ---- What a driver does later ---- */
 
 /* Its place; NULL: it has ended, and was told before. */

@@ -477,6 +477,8 @@ enum hpu_access nic_command(struct nic *nic, const struct nic_task *task, struct
                             const struct port_command *command, uint64_t now);
 enum hpu_access nic_command_over(const struct nic *nic, const struct nic_task *task,
                                  struct port *port, uint32_t handle, bool wait);
+/* Its interface is being closed, which waits for it. */
+bool nic_task_is_late(const struct nic_task *task);
 /* `ending` is a flow_code (flow.h). The task is gone after this, also if it was told to wait: then
  * it is not resumed. */
 /* `task`: its number. */

@@ -283,6 +283,10 @@ int portals_init(struct portals *p) {
     return PTL_OK;
 }
 
+bool portals_is_closing(const struct portals_arrival *arrival) {
+    return !arrival->ni || arrival->ni->closing;
+}
+
 /* What the card still uses goes when it has done with it: p4_closing_progress. */
 void portals_fini(struct portals *p) {
     if (!p->initialised || --p->initialised)

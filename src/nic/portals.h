@@ -337,6 +337,8 @@ int portals_ni_init(struct portals *p, ptl_interface_t iface, unsigned options, 
 /* PTL_IN_USE: nothing new is taken, but the card still moves data of its memory or runs its
  * handlers; call again when something was raised. */
 int portals_ni_fini(struct portals *p, ptl_handle_ni_t ni);
+/* That message's. */
+bool portals_is_closing(const struct portals_arrival *arrival);
 /* Messages that the interfaces of today have dropped: PTL_SR_DROP_COUNT of all. */
 uint64_t portals_dropped(const struct portals *p);
 int portals_ni_status(struct portals *p, ptl_handle_ni_t ni, ptl_sr_index_t index,

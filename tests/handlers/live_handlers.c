@@ -79,6 +79,12 @@ __handler int flood_host_header_handler(const ptl_header_t h, void *state) {
         PtlHandlerPutFromHost(0, 4096, PTL_NO_CT, PTL_NO_ACK_REQ, h.source_id, 99, 0, NULL, 0);
 }
 
+__handler int flood_of_gets_header_handler(const ptl_header_t h, void *state) {
+    struct state *s = state;
+    for (;;)
+        PtlHandlerGetToDevice(&s->wide, 8, PTL_NO_CT, h.source_id, 50, 0, NULL);
+}
+
 /* Waits for data of the sender's. */
 __handler int get_header_handler(const ptl_header_t h, void *state) {
     struct state *s = state;
