@@ -24,6 +24,9 @@
 #define RECEIPT_NS     (LIVE_MS / 2)
 #define WINDOW_PACKETS 256
 
+/* Messages to one peer that the card keeps, 500 bytes each, before who sends more has to wait. */
+#define PEER_REQUESTS 16384
+
 /* With paging. What is larger than the lane takes at once travels in blocks, each of as many
  * packets as a block may have; what is smaller waits on the card for its pages. */
 #define BLOCK_PACKETS      64
@@ -328,6 +331,15 @@ static bool card_reliable(void *context, struct nic_address peer) {
     return reliable;
 }
 
+static void card_full(void *context, struct nic_address peer, bool full) {
+    struct live_card *card = context;
+    if (full) {
+        card->process.flooded = true;
+        card->flooded = peer;
+    } else
+        card_raise(card); /* for who waits in card_calm */
+}
+
 static uint64_t card_needs_time(void *context) {
     struct live_card *card = context;
     atomic_store(&card->timed, true);
@@ -347,6 +359,7 @@ static const struct nic_driver driver = {.send = card_send,
                                          .packet_bytes = card_packet_bytes,
                                          .refused = card_refused,
                                          .reliable = card_reliable,
+                                         .full = card_full,
                                          .now = card_needs_time};
 
 /* ---- what the transport tells ---- */
@@ -573,6 +586,7 @@ static void card_lock(void *context) {
     live_lock_take(&card->lock);
     live_called(card, 1);
     card->rested = false;
+    card->process.flooded = false; /* what a peer or a handler had done since the last call */
 }
 
 /* What a call has made is sent first; then it looks what has come. Who waited has done both. */
@@ -612,6 +626,14 @@ static uint64_t card_now(void *context) {
 
 static void card_wait(void *context, uint64_t until_ns) {
     live_wait(context, until_ns);
+}
+
+/* It drives the card meanwhile, so that two who flood each other both go on. */
+static void card_calm(void *context) {
+    struct live_card *card = context;
+    const struct nic_address peer = card->flooded;
+    while (nic_is_full(card->nic, peer))
+        live_wait(card, UINT64_MAX);
 }
 
 void live_card_poll(struct live_card *card) {
@@ -759,6 +781,7 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
                                       .retries = o->of_udp.retries ? o->of_udp.retries : RETRIES,
                                       .window_packets = WINDOW_PACKETS,
                                       .stream = first_stream(),
+                                      .peer_requests = PEER_REQUESTS,
                                       .send_packets = UINT32_MAX,
                                       .turn_packets = 16,
                                       .contexts = 4096,
@@ -820,6 +843,7 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
                                            .image = live_hpu_prepare,
                                            .look = card_look,
                                            .cells = &card->cells,
+                                           .calm = card_calm,
                                            .lock = card_lock,
                                            .unlock = card_unlock};
         card->process = (struct portals_process){

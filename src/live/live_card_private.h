@@ -69,14 +69,15 @@ struct live_card {
         uint64_t packets, bytes; /* so far */
     } out, in;
     /* Waiting. */
-    _Atomic uint32_t raises; /* futex: something was raised */
-    uint32_t told;           /* the same, when followers were last woken */
-    bool rested;             /* the call has waited, and made nothing since */
-    bool looks;              /* the leader polls: it looks at each thing that is raised */
-    _Atomic bool led;        /* a waiting thread polls, or sleeps on the transport's bell */
-    _Atomic bool asleep;     /* it does the latter */
-    uint32_t followers;      /* that sleep on `raises` */
-    _Atomic uint32_t calls;  /* so far: for the progress thread (live_called) */
+    _Atomic uint32_t raises;    /* futex: something was raised */
+    uint32_t told;              /* the same, when followers were last woken */
+    bool rested;                /* the call has waited, and made nothing since */
+    bool looks;                 /* the leader polls: it looks at each thing that is raised */
+    _Atomic bool led;           /* a waiting thread polls, or sleeps on the transport's bell */
+    _Atomic bool asleep;        /* it does the latter */
+    uint32_t followers;         /* that sleep on `raises` */
+    _Atomic uint32_t calls;     /* so far: for the progress thread (live_called) */
+    struct nic_address flooded; /* to whom the call has sent, where process.flooded */
     /* The progress thread. */
     pthread_t thread;
     bool has_thread;

@@ -134,6 +134,8 @@ static inline struct delivery_peer *delivery_peer(struct delivery *d, struct nic
         return d->last_peer;
     return delivery_peer_find(d, address);
 }
+/* NULL: never met. */
+struct delivery_peer *delivery_peer_known(const struct delivery *d, struct nic_address address);
 /* The i-th peer in the order in which they were made; NULL past the last. */
 struct delivery_peer *delivery_peer_at(const struct delivery *d, uint32_t i);
 

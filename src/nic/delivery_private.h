@@ -27,8 +27,7 @@ static inline uint32_t delivery_doublings(const struct delivery_peer *peer) {
     return peer->failures < BACKOFF_MAX ? peer->failures : BACKOFF_MAX;
 }
 
-/* delivery_peer.c. NULL: never met. */
-struct delivery_peer *delivery_peer_known(const struct delivery *d, struct nic_address address);
+/* delivery_peer.c */
 void delivery_release(struct nic_packet **list);
 void delivery_release_slots(struct delivery *d, struct delivery_peer *peer);
 

@@ -262,6 +262,9 @@ struct nic_driver {
     void (*resume)(void *context, struct nic_task *task);
     /* An event or a counter of the host's has changed. */
     void (*raise)(void *context);
+    /* More than `peer_requests` of the config wait for their turn to this peer, and another has
+     * just joined them; or half of them at most do again: who makes them may wait meanwhile. */
+    void (*full)(void *context, struct nic_address peer, bool full);
     /* PtlNIInit asks for this pid: may the process have it from now on? NULL: its own alone. */
     bool (*take_pid)(void *context, uint32_t pid);
     /* Does the network to this peer lose nothing? Asked once, when the card first meets it; NULL:
@@ -309,6 +312,7 @@ struct nic_config {
     uint32_t contexts; /* handlers queued or running; more triggers flow control; 0: no limit */
     uint32_t handler_packets; /* of handlers, waiting to leave: more makes them wait; 0: no limit */
     uint32_t handler_messages; /* likewise, messages from and to host memory that are not over */
+    uint32_t peer_requests;    /* that wait for their turn: then `full`; 0: no limit */
     uint32_t send_packets;     /* being fetched or waiting to leave; 0: 32 */
     uint32_t turn_packets;     /* of a message, then it is another peer's turn; 0: 1 */
     /* The rest. `send` takes the data of a packet from host memory by itself, up to so many bytes:
@@ -423,6 +427,8 @@ void nic_peer_room(struct nic *nic, struct nic_address peer, uint64_t now);
  * has its address. What was sent to it or begun by it is undeliverable, and both sides count their
  * messages from 0. */
 void nic_peer_lost(struct nic *nic, struct nic_address peer, uint64_t now);
+/* The last `full` of this peer was true. */
+bool nic_is_full(const struct nic *nic, struct nic_address peer);
 uint64_t nic_deadline(const struct nic *nic); /* UINT64_MAX: none */
 void nic_tick(struct nic *nic, uint64_t now); /* at or after the deadline */
 

@@ -56,6 +56,23 @@ static bool goes_first(const struct nic *nic, const struct nic_outgoing *o) {
     return !o->request && nic->config.credit_packets && !o->peer->delivery.reliable;
 }
 
+static __attribute__((cold)) void tell_full(struct nic *nic, struct nic_peer *peer, bool full) {
+    peer->full = full;
+    nic->config.driver->full(nic->config.context, peer->delivery.address, full);
+}
+
+static void count_in(struct nic *nic, struct nic_peer *peer) {
+    if (++peer->requests > nic->config.peer_requests && nic->config.peer_requests)
+        tell_full(nic, peer, true);
+}
+
+/* Not as soon as there is room for one: who waits for room wakes up for many. */
+static void count_out(struct nic *nic, struct nic_peer *peer, uint32_t requests) {
+    peer->requests -= requests;
+    if (peer->full && peer->requests <= nic->config.peer_requests / 2)
+        tell_full(nic, peer, false);
+}
+
 static void enqueue(struct nic *nic, struct nic_peer *peer, struct nic_outgoing *o) {
     bool first = goes_first(nic, o);
     o->queued = true;
@@ -69,14 +86,24 @@ static void enqueue(struct nic *nic, struct nic_peer *peer, struct nic_outgoing 
     if (!o->next)
         peer->queue_end = &o->next;
     take_turn(nic, peer);
+    if (o->request)
+        count_in(nic, peer);
 }
 
-static void dequeue(struct nic_peer *peer) {
+static void dequeue(struct nic *nic, struct nic_peer *peer) {
     struct nic_outgoing *o = peer->queue;
     peer->queue = o->next;
     o->queued = false;
     if (peer->answers_end == &o->next)
         peer->answers_end = &peer->queue;
+    if (o->request)
+        count_out(nic, peer, 1);
+}
+
+bool nic_is_full(const struct nic *nic, struct nic_address address) {
+    const struct nic_peer *peer =
+        (const struct nic_peer *)delivery_peer_known(&nic->delivery, address);
+    return peer && peer->full;
 }
 
 static void unlink_outgoing(struct nic_outgoing *o) {
@@ -705,7 +732,7 @@ static bool pack(struct nic *nic, struct nic_peer *peer) {
     *peer->departures_end = d;
     peer->departures_end = &d->next;
     if (d->packet->last || blocks || (o->streams && !o->ready))
-        dequeue(peer);
+        dequeue(nic, peer);
     if (blocks)
         nic_block_announced(nic, o);
     if (!on_card && !is_lent(nic, d->packet) && !d->packet->run)
@@ -909,6 +936,7 @@ void nic_send_lost(struct nic *nic, struct nic_peer *peer) {
     cancel_departures(nic, peer);
     nic_block_lost(nic, peer);
     peer->queue = NULL;
+    count_out(nic, peer, peer->requests);
     peer->busy = false;
     struct nic_outgoing *all = peer->all;
     peer->all = NULL; /* what is sent from now on belongs to the next stream */

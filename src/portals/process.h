@@ -56,6 +56,8 @@ struct portals_host {
      * has come, unless another thread does. */
     void (*look)(void *context);
     struct portals_cells *cells;
+    /* In a call that has set `flooded` of its process, with the lock: waits until it may go on. */
+    void (*calm)(void *context);
     void (*lock)(void *context);
     void (*unlock)(void *context);
 };
@@ -68,6 +70,7 @@ struct portals_process {
     const struct portals_host *host;
     const struct portals_job *job; /* NULL: none */
     enum portals_call call;        /* in which it is now */
+    bool flooded;                  /* it has sent to a peer for which too much waits already */
     const void *caller;            /* of it: an address of the program */
     struct portals_look *look;     /* while it waits: for what */
     /* For one counter: here, since `look` is on its stack, of which nothing is in the cache. */
