@@ -35,13 +35,9 @@ static void leave_signals(void) {
 }
 
 /* The guardian itself. A word: the folder is gone already. */
-static void guard(struct live_folder folder, int told) {
+static void guard(struct live_folder folder) {
     char word;
     ssize_t got;
-    leave_signals();
-    leave_files(told);
-    (void)!chdir("/");
-    prctl(PR_SET_NAME, "openspin-guard"); /* what ends all processes called openspin spares it */
     while ((got = read(0, &word, sizeof word)) < 0 && errno == EINTR)
         ;
     if (got)
@@ -53,32 +49,45 @@ static void guard(struct live_folder folder, int told) {
     }
 }
 
-int live_guardian_start(const struct live_folder *folder) {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-        return -1;
-    pid_t child = fork();
-    if (child == 0) {
-        setsid();
-        if (fork() == 0) {
-            close(ends[1]);
-            guard(*folder, ends[0]);
-        }
-        _exit(0);
-    }
-    close(ends[0]);
-    if (child < 0) {
-        close(ends[1]);
-        return -1;
-    }
+static void wait_for(pid_t child) {
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         ;
-    return ends[1];
 }
 
-void live_guardian_dismiss(int guardian) {
-    if (guardian < 0)
+/* The launcher's child. */
+static void keep(const struct live_folder *folder, int told) {
+    setsid();
+    leave_signals();
+    leave_files(told);
+    (void)!chdir("/");
+    prctl(PR_SET_NAME, "openspin-guard"); /* what ends all processes called openspin spares it */
+    pid_t guardian = fork();
+    if (guardian == 0)
+        guard(*folder);
+    else
+        wait_for(guardian);
+    _exit(0);
+}
+
+void live_guardian_start(struct live_guardian *g, const struct live_folder *folder) {
+    int ends[2];
+    *g = (struct live_guardian){.told = -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
         return;
-    (void)!send(guardian, "", 1, MSG_NOSIGNAL);
-    close(guardian);
+    g->child = fork();
+    if (g->child == 0)
+        keep(folder, ends[0]);
+    close(ends[0]);
+    if (g->child > 0)
+        g->told = ends[1];
+    else
+        close(ends[1]);
+}
+
+void live_guardian_dismiss(struct live_guardian *g) {
+    if (g->told < 0)
+        return;
+    (void)!send(g->told, "", 1, MSG_NOSIGNAL);
+    close(g->told);
+    wait_for(g->child);
 }

@@ -340,7 +340,8 @@ int spin_launch(const struct spin_launch_options *options, char *const *argv,
         code = live_folder_make(&l.folder, l.job_name, sizeof l.job_name, err);
     if (code)
         return code;
-    int guardian = live_guardian_start(&l.folder);
+    struct live_guardian guardian;
+    live_guardian_start(&guardian, &l.folder);
     code = take_ports(&l, err);
     if (!code)
         code = run_job(&l, argv, err);
@@ -348,7 +349,7 @@ int spin_launch(const struct spin_launch_options *options, char *const *argv,
     live_pmi_free(l.pmi);
     live_job_close(l.job);
     live_folder_remove(&l.folder);
-    live_guardian_dismiss(guardian);
+    live_guardian_dismiss(&guardian);
     free(l.rank);
     free(l.poll);
     return code;
