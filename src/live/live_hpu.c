@@ -36,9 +36,7 @@ struct live_executor {
     uint64_t task_number;
     uint32_t number; /* of this executor: its HPU, as handlers see it */
     bool begun, blocked, resumed;
-    bool ends;       /* its next command is a fault */
-    uint64_t end_ns; /* when; 0: its interface is not being closed */
-    bool returned;   /* its last call was a payload handler, has returned, and may be made again */
+    bool returned; /* its last call was a payload handler, has returned, and may be made again */
     uint32_t code_returned; /* of a handler that has returned */
     struct live_seen_handler *seen;
     uint64_t host_bytes;          /* of memory by address, for PsPIN's handlers, */
@@ -51,6 +49,8 @@ struct live_executor {
     struct invoke_context context;
     struct invoke_core core;
     uint8_t *packet, *heap;
+    uint64_t end_ns; /* when it ends in any case; 0: its interface is not being closed */
+    bool ends;       /* its next command is a fault */
     _Alignas(16) uint8_t stack[MAP_STACK_SIZE]; /* atomics need what the handler sees */
 };
 _Static_assert(offsetof(struct live_executor, stack) % 16 == MAP_L1_RUNTIME % 16,

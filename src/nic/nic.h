@@ -262,9 +262,6 @@ struct nic_driver {
     void (*resume)(void *context, struct nic_task *task);
     /* An event or a counter of the host's has changed. */
     void (*raise)(void *context);
-    /* More than `peer_requests` of the config wait for their turn to this peer, and another has
-     * just joined them; or half of them at most do again: who makes them may wait meanwhile. */
-    void (*full)(void *context, struct nic_address peer, bool full);
     /* PtlNIInit asks for this pid: may the process have it from now on? NULL: its own alone. */
     bool (*take_pid)(void *context, uint32_t pid);
     /* Does the network to this peer lose nothing? Asked once, when the card first meets it; NULL:
@@ -298,6 +295,9 @@ struct nic_driver {
     /* The card waits for something to happen in time, though its network is reliable: what time it
      * is, which it is to be told from now on. NULL: it always is. */
     uint64_t (*now)(void *context);
+    /* More than `peer_requests` of the config wait for their turn to this peer, and another has
+     * just joined them; or half of them at most do again: who makes them may wait meanwhile. */
+    void (*full)(void *context, struct nic_address peer, bool full);
 };
 
 struct nic_config {
@@ -312,7 +312,6 @@ struct nic_config {
     uint32_t contexts; /* handlers queued or running; more triggers flow control; 0: no limit */
     uint32_t handler_packets; /* of handlers, waiting to leave: more makes them wait; 0: no limit */
     uint32_t handler_messages; /* likewise, messages from and to host memory that are not over */
-    uint32_t peer_requests;    /* that wait for their turn: then `full`; 0: no limit */
     uint32_t send_packets;     /* being fetched or waiting to leave; 0: 32 */
     uint32_t turn_packets;     /* of a message, then it is another peer's turn; 0: 1 */
     /* The rest. `send` takes the data of a packet from host memory by itself, up to so many bytes:
@@ -342,6 +341,7 @@ struct nic_config {
     uint8_t err_policy;          /* enum nic_err_policy */
     /* Copied, but for the address; NULL: portals_config_default. */
     const struct portals_config *portals;
+    uint32_t peer_requests; /* that wait for their turn: then `full`; 0: no limit */
 };
 
 struct nic;

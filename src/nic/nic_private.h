@@ -34,13 +34,13 @@ struct nic_peer {
     struct nic_incoming *open;                          /* of which packets are still to come */
     bool in_turn;
     bool busy;             /* the driver takes no more now */
-    bool full;             /* the driver was told so, and not yet that there is room */
-    uint32_t requests;     /* in `queue` */
     uint32_t turn_packets; /* sent in this turn */
     bool block_turn;       /* the next packet is one of a block, if there are such */
     struct nic_transfer *ready, **ready_end; /* with packets of blocks to send */
     struct nic_report_out *reports, **reports_end;
     struct nic_peer *next_turn;
+    uint32_t requests; /* in `queue` */
+    bool full;         /* the driver was told so, and not yet that there is room */
 };
 
 /* What the card knows of a message that Portals makes for it. */
