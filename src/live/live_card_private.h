@@ -115,6 +115,14 @@ static inline bool live_paged(const struct live_card *card) {
     return atomic_load_explicit(&card->paged, memory_order_relaxed);
 }
 
+/* live_driver.c */
+struct nic_driver live_driver(const struct live_card *card);
+struct live_receiver live_receiver(struct live_card *card);
+/* What was used of the spare ones is made good as soon as there is memory. */
+void live_spares_make(struct live_card *card);
+void live_lose_nowhere(struct live_card *card); /* what has nowhere to go is undeliverable */
+void live_pending_clear(struct live_card *card);
+
 /* live_hpu.c */
 void live_hpu_init(struct live_card *card);
 void live_hpu_clear(struct live_card *card);

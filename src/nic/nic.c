@@ -15,7 +15,7 @@ static void raised(void *context) {
 static void lost(void *context, struct delivery_peer *delivery, bool sent) {
     struct nic_peer *peer = (struct nic_peer *)delivery;
     if (sent)
-        nic_send_lost(context, peer);
+        nic_depart_lost(context, peer);
     nic_receive_lost(context, peer);
 }
 
@@ -87,8 +87,8 @@ static int make_parts(struct nic *nic, const struct nic_config *config, struct s
                                   .use = nic_use_host};
     static const struct delivery_owner below = {.peer_bytes = sizeof(struct nic_peer),
                                                 .up = nic_receive_packet,
-                                                .returned = nic_send_arrived,
-                                                .room = nic_send_room,
+                                                .returned = nic_depart_arrived,
+                                                .room = nic_depart_room,
                                                 .load = load,
                                                 .lost = lost};
     delivery_init(&nic->delivery, &nic->config, &nic->counts, &below, nic);
@@ -383,7 +383,7 @@ void nic_moved(struct nic *nic, struct nic_move *later, enum nic_status how, uin
     pool_give(&nic->moving, place);
     switch (later->purpose) {
     case FETCH_DEPARTURE:
-        nic_send_fetched(nic, later->record, how >= NIC_FAULT);
+        nic_depart_fetched(nic, later->record, how >= NIC_FAULT);
         break;
     case MOVE_MESSAGE:
     case APPLY_ATOMIC:
@@ -412,7 +412,7 @@ static bool loop_back(struct nic *nic) {
 }
 
 static void __attribute__((noinline)) work(struct nic *nic, uint64_t now) {
-    while (loop_back(nic) || nic_send_more(nic))
+    while (loop_back(nic) || nic_depart_more(nic))
         ;
     delivery_arm(&nic->delivery, now);
 }
@@ -462,7 +462,7 @@ void nic_packet_left(struct nic *nic, const struct nic_departed *how) {
     delivery_left(&nic->delivery, &how->peer->delivery, how->sequence, how->more, how->transmission,
                   nic->now);
     if (how->lent)
-        nic_send_returned(nic, how->lent, how->unreadable);
+        nic_depart_returned(nic, how->lent, how->unreadable);
     if (how->from_handler) {
         nic->handler_packets--;
         nic_command_room(nic);
@@ -479,7 +479,7 @@ void nic_peer_room(struct nic *nic, struct nic_address address, uint64_t now) {
     if (!peer)
         return;
     peer->busy = false;
-    nic_send_room(nic, &peer->delivery);
+    nic_depart_room(nic, &peer->delivery);
 }
 
 void nic_peer_lost(struct nic *nic, struct nic_address address, uint64_t now) {

@@ -54,7 +54,7 @@ static void make_ready(struct nic *nic, struct nic_transfer *t) {
         peer->ready_end = &peer->ready;
     *peer->ready_end = t;
     peer->ready_end = &t->next_ready;
-    nic_send_room(nic, &peer->delivery);
+    nic_depart_room(nic, &peer->delivery);
 }
 
 static void not_ready(struct nic_transfer *t) {
@@ -153,10 +153,10 @@ static void check_end(struct nic *nic, struct nic_transfer *t) {
         struct nic_message answer = t->answer;
         end_answered(nic, o, answer.fail);
         portals_answered(nic->portals, o->initiator, &answer, PTL_NI_OK);
-        nic_send_over(nic, o);
+        nic_depart_over(nic, o);
     } else if (t->oldest == t->blocks) {
         nic_block_drop(nic, o);
-        nic_send_acknowledged(nic, o);
+        nic_depart_acknowledged(nic, o);
     }
 }
 
@@ -274,8 +274,8 @@ static uint32_t lend(struct nic *nic, const struct nic_block_out *b, struct nic_
     struct nic_segment piece;
     bytes = left < bytes ? left : bytes;
     if (bytes < NIC_LENT_MIN || packet->bad || each != nic_pool_mtu(nic->config.pool) ||
-        !nic_send_may_lend(nic, t->outgoing) ||
-        !nic_send_pieces(nic, t->outgoing, packet->offset, bytes, &piece, 1))
+        !nic_depart_may_lend(nic, t->outgoing) ||
+        !nic_depart_pieces(nic, t->outgoing, packet->offset, bytes, &piece, 1))
         return 1;
     uint64_t there = nic_drive_present(nic, piece.host, piece.bytes);
     bool last = there == left;
@@ -321,7 +321,7 @@ bool nic_block_send(struct nic *nic, struct nic_peer *peer, struct nic_transfer 
     peer->delivery.reserved++;
     next_transfer(nic, t, b);
     if (!packet->bad && count == 1)
-        nic_send_fetch(nic, d);
+        nic_depart_fetch(nic, d);
     if (!d->fetches)
         nic_block_fetched(nic, d);
     return true;
@@ -331,7 +331,7 @@ bool nic_block_send(struct nic *nic, struct nic_peer *peer, struct nic_transfer 
 static void discard(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
     nic_packet_release(packet);
     nic->sending--;
-    nic_send_room(nic, &peer->delivery);
+    nic_depart_room(nic, &peer->delivery);
 }
 
 void nic_block_returned(struct nic *nic, struct nic_transfer *t) {
@@ -367,7 +367,7 @@ void nic_block_fetched(struct nic *nic, struct nic_departure *d) {
         memset(packet->data, 0, packet->bytes);
     delivery_number(&nic->delivery, &peer->delivery, packet, t->outgoing->message_number);
     check_left(nic, b);
-    nic_send_packet(nic, peer, packet, lent ? nic_number(nic, t->outgoing) + 1 : 0);
+    nic_depart_packet(nic, peer, packet, lent ? nic_number(nic, t->outgoing) + 1 : 0);
 }
 
 /* ---- Pages at the source ---- */
@@ -412,7 +412,7 @@ struct nic_extent nic_block_source_extent(struct nic *nic, const struct nic_move
     uint64_t from = d->packet->offset + (uint64_t)(move->local - d->packet->data);
     struct nic_segment piece = {.bytes = move->bytes};
     if (t)
-        nic_send_pieces(nic, t->outgoing, from, t->outgoing->message.payload - from, &piece, 1);
+        nic_depart_pieces(nic, t->outgoing, from, t->outgoing->message.payload - from, &piece, 1);
     struct nic_extent e = nic_block_extent(move, from, piece.bytes);
     e.transfer = (d->transfer << 1) + 1;
     return e;
@@ -441,7 +441,7 @@ void nic_block_report(struct nic *nic, struct nic_peer *peer, const struct nic_b
     nic->counts.acks_out += what == NIC_BLOCK_ACK;
     nic->counts.errs_out += what == NIC_BLOCK_ERR;
     nic->counts.nacks_out += what != NIC_BLOCK_ACK && what != NIC_BLOCK_ERR;
-    nic_send_room(nic, &peer->delivery);
+    nic_depart_room(nic, &peer->delivery);
 }
 
 bool nic_block_send_report(struct nic *nic, struct nic_peer *peer) {
@@ -457,7 +457,7 @@ bool nic_block_send_report(struct nic *nic, struct nic_peer *peer) {
     pool_give(&nic->blocks.reports, r);
     nic->sending++;
     delivery_number(&nic->delivery, &peer->delivery, packet, peer->delivery.next_report++);
-    nic_send_packet(nic, peer, packet, 0);
+    nic_depart_packet(nic, peer, packet, 0);
     return true;
 }
 

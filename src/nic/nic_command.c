@@ -470,7 +470,7 @@ static enum hpu_access stream_put(const struct issue *is) {
     packet->offset = offset;
     o->handed += c->bytes;
     nic->handler_packets++;
-    nic_send_stream(nic, o, packet, &is->task->seen, c->local_at);
+    nic_depart_stream(nic, o, packet, &is->task->seen, c->local_at);
     return HPU_ACCESS_OK;
 }
 

@@ -126,8 +126,9 @@ bool nic_page_meets(struct nic *nic, const struct nic_pages *pages, const struct
                     const struct nic_incoming *in, uint64_t offset, uint64_t bytes) {
     for (uint64_t end = offset + bytes; offset < end;) {
         struct nic_segment piece[NIC_SEGMENTS];
-        uint32_t pieces = out ? nic_send_pieces(nic, out, offset, end - offset, piece, NIC_SEGMENTS)
-                              : nic_receive_pieces(nic, in, offset, end - offset, piece);
+        uint32_t pieces =
+            out ? nic_depart_pieces(nic, out, offset, end - offset, piece, NIC_SEGMENTS)
+                : nic_receive_pieces(nic, in, offset, end - offset, piece);
         if (!pieces)
             return true;
         for (uint32_t i = 0; i < pieces; i++) {

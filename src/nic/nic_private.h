@@ -1,7 +1,8 @@
 /* The parts of the card's logic, for its own files:
  *
  *     nic.c          set-up; what was pending has ended
- *     nic_send.c     messages out: queues, packets, fetching their data
+ *     nic_send.c     messages out: at once, or into the queue of their peer
+ *     nic_depart.c   messages that wait there: packets, fetching their data
  *     nic_receive.c  messages in: storing, atomics, answers
  *     nic_open.c     which of them a packet belongs to
  *     nic_handler.c  handlers of a message and their return codes
@@ -251,30 +252,37 @@ void nic_page_clear(struct nic *nic);
 struct nic_message *nic_send_place(void *context, struct portals_outgoing *out);
 enum portals_sending nic_send_message(void *context, struct portals_outgoing *out);
 bool nic_send_put(void *context, const struct nic_message *message, const uint8_t *data);
-bool nic_send_more(struct nic *nic);
+
+/* nic_depart.c */
+/* The record of a message: one of its peer's; waits in the queue; is over; is undeliverable. */
+void nic_depart_link(struct nic *nic, struct nic_peer *peer, struct nic_outgoing *o);
+void nic_depart_enqueue(struct nic *nic, struct nic_peer *peer, struct nic_outgoing *o);
+void nic_depart_forget(struct nic *nic, struct nic_outgoing *o);
+void nic_depart_fail(struct nic *nic, struct nic_outgoing *o);
+bool nic_depart_more(struct nic *nic);
 /* A packet that was lent has left. */
-void nic_send_returned(struct nic *nic, uint64_t lent, bool unreadable);
-void nic_send_arrived(void *context, uint64_t lent); /* delivery_owner.returned */
-void nic_send_fetched(struct nic *nic, struct nic_departure *d, bool fault);
+void nic_depart_returned(struct nic *nic, uint64_t lent, bool unreadable);
+void nic_depart_arrived(void *context, uint64_t lent); /* delivery_owner.returned */
+void nic_depart_fetched(struct nic *nic, struct nic_departure *d, bool fault);
 /* Where bytes of a message are; asks for the data of a packet; a packet that is numbered leaves;
  * all blocks of a message are acknowledged. */
-uint32_t nic_send_pieces(struct nic *nic, const struct nic_outgoing *o, uint64_t from,
-                         uint64_t bytes, struct nic_segment *piece, uint32_t room);
-void nic_send_fetch(struct nic *nic, struct nic_departure *d);
-void nic_send_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet,
-                     uint64_t lent);
+uint32_t nic_depart_pieces(struct nic *nic, const struct nic_outgoing *o, uint64_t from,
+                           uint64_t bytes, struct nic_segment *piece, uint32_t room);
+void nic_depart_fetch(struct nic *nic, struct nic_departure *d);
+void nic_depart_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet,
+                       uint64_t lent);
 /* Whether the data of a message may be lent to its peer, as long as it is in one piece. */
-bool nic_send_may_lend(const struct nic *nic, const struct nic_outgoing *o);
+bool nic_depart_may_lend(const struct nic *nic, const struct nic_outgoing *o);
 #define NIC_LENT_MIN (16u << 10)
-void nic_send_acknowledged(struct nic *nic, struct nic_outgoing *o);
-void nic_send_over(struct nic *nic, struct nic_outgoing *o); /* its answer is in */
-void nic_send_room(void *context, struct delivery_peer *peer);
-void nic_send_lost(struct nic *nic, struct nic_peer *peer);
+void nic_depart_acknowledged(struct nic *nic, struct nic_outgoing *o);
+void nic_depart_over(struct nic *nic, struct nic_outgoing *o); /* its answer is in */
+void nic_depart_room(void *context, struct delivery_peer *peer);
+void nic_depart_lost(struct nic *nic, struct nic_peer *peer);
 /* A packet more of a stream, whose reference it takes. */
-void nic_send_stream(struct nic *nic, struct nic_outgoing *o, struct nic_packet *packet,
-                     struct nic_task *task, uint32_t local_at);
+void nic_depart_stream(struct nic *nic, struct nic_outgoing *o, struct nic_packet *packet,
+                       struct nic_task *task, uint32_t local_at);
 /* The message whose handlers have made streams is over. */
-void nic_send_abandon(struct nic *nic, struct nic_incoming *in);
+void nic_depart_abandon(struct nic *nic, struct nic_incoming *in);
 
 /* nic_receive.c */
 void nic_receive_packet(void *context, struct delivery_peer *peer, struct nic_packet *packet);
@@ -352,6 +360,21 @@ static inline uint64_t nic_accepted(const struct nic_incoming *in,
 static inline struct nic_task_record *nic_task_of(const struct nic_task *seen) {
     return (struct nic_task_record *)((char *)(uintptr_t)seen -
                                       offsetof(struct nic_task_record, seen));
+}
+
+/* Of a packet that was sent, for nic_depart.c and nic_send.c. It has left: of a handler's, one less
+ * waits. */
+static inline void nic_depart_left(struct nic *nic, bool from_handler) {
+    if (!from_handler)
+        return;
+    nic->handler_packets--;
+    nic_command_room(nic);
+}
+
+/* Whether nic_left follows what the driver said of a packet. */
+static inline bool nic_depart_later(struct nic_peer *peer, enum nic_status status) {
+    peer->busy |= status == NIC_BUSY;
+    return status == NIC_PENDING || status == NIC_BUSY;
 }
 
 #endif

@@ -403,7 +403,7 @@ static void finish_answer(struct nic *nic, const struct nic_incoming *in) {
         portals_answered(nic->portals, o->initiator, in->message, in->flow.fail);
     if (o->to_card)
         nic_command_answered(nic, o);
-    nic_send_over(nic, o);
+    nic_depart_over(nic, o);
 }
 
 static inline void finish_request(struct nic *nic, struct nic_incoming *in) {
@@ -695,7 +695,7 @@ void nic_receive_check(struct nic *nic, struct nic_incoming *in) {
 
 void nic_receive_finish(struct nic *nic, struct nic_incoming *in) {
     if (in->streams)
-        nic_send_abandon(nic, in);
+        nic_depart_abandon(nic, in);
     if (in->last)
         nic_packet_release(in->last);
     while (in->results) {
