@@ -16,6 +16,7 @@
 static ptl_handle_ni_t ni;
 static ptl_handle_ct_t ct;
 static ptl_handle_eq_t eq;
+static _Atomic int about_to_wait; /* threads so far */
 
 static int open_portals(void) {
     EXPECT_EQ(PtlInit(), PTL_OK);
@@ -33,6 +34,7 @@ static int open_portals(void) {
 
 static void *wait_for_count(void *argument) {
     ptl_ct_event_t event = {0};
+    about_to_wait++;
     int code = PtlCTWait(ct, *(ptl_size_t *)argument, &event);
     return (void *)(intptr_t)(code == PTL_OK ? (intptr_t)event.success : -code);
 }
@@ -40,6 +42,7 @@ static void *wait_for_count(void *argument) {
 static void *wait_for_event(void *argument) {
     ptl_event_t event;
     (void)argument;
+    about_to_wait++;
     return (void *)(intptr_t)-PtlEQWait(eq, &event);
 }
 
@@ -65,8 +68,11 @@ static int two_waits(void) {
     return 0;
 }
 
-/* Until the other threads are where they wait. On live cards that takes real time. */
-static void let_others_wait(void) {
+/* Until so many other threads wait. On live cards that takes real time: on a busy machine it may be
+ * long until they begin. */
+static void let_others_wait(int threads) {
+    while (about_to_wait < threads)
+        usleep(1);
     usleep(getenv("OPENSPIN_JOB") ? 200000 : 1);
 }
 
@@ -77,7 +83,7 @@ static int freed(void) {
         return 1;
     EXPECT_EQ(pthread_create(&counting, NULL, wait_for_count, &one), 0);
     EXPECT_EQ(pthread_create(&queueing, NULL, wait_for_event, NULL), 0);
-    let_others_wait();
+    let_others_wait(2);
     EXPECT_EQ(PtlCTFree(ct), PTL_OK);
     EXPECT_EQ(joined(counting), -PTL_INTERRUPTED);
     EXPECT_EQ(PtlEQFree(eq), PTL_OK);
@@ -91,7 +97,7 @@ static int finalised(void) {
     if (open_portals())
         return 1;
     EXPECT_EQ(pthread_create(&counting, NULL, wait_for_count, &one), 0);
-    let_others_wait();
+    let_others_wait(1);
     EXPECT_EQ(PtlNIFini(ni), PTL_OK);
     EXPECT_EQ(joined(counting), -PTL_INTERRUPTED);
     return 0;
