@@ -358,6 +358,71 @@ TEST(a_small_write_waits_for_a_read_of_the_same_bytes) {
     }
 }
 
+struct behind {
+    uint64_t delay_ns;
+    uint8_t memory[64];
+};
+
+/* 64 bytes are put, and then eight of the same again; another gets the first eight. */
+static int put_twice(void *argument) {
+    struct behind *b = argument;
+    static uint8_t mine[72], got[8];
+    ptl_handle_ni_t ni;
+    ptl_handle_ct_t acks;
+    ptl_handle_md_t md;
+    ptl_handle_le_t handle;
+    ptl_pt_index_t pt;
+    ptl_ct_event_t event;
+    const ptl_process_t other = {.phys = {.nid = 1}};
+    if (open_interface(PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, &ni) || PtlCTAlloc(ni, &acks) ||
+        PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt))
+        return 1;
+    ptl_le_t le = {.start = b->memory,
+                   .length = sizeof b->memory,
+                   .ct_handle = PTL_CT_NONE,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_LE_OP_PUT | PTL_LE_OP_GET};
+    ptl_md_t all = {.start = spin_rank() ? got : mine,
+                    .length = spin_rank() ? sizeof got : sizeof mine,
+                    .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY,
+                    .eq_handle = PTL_EQ_NONE,
+                    .ct_handle = acks};
+    if (PtlLEAppend(ni, pt, &le, PTL_PRIORITY_LIST, NULL, &handle) || PtlMDBind(ni, &all, &md))
+        return 2;
+    memset(mine, 1, 64);
+    memset(mine + 64, 2, 8);
+    spin_barrier();
+    if (spin_rank() == 0) {
+        if (PtlPut(md, 0, 64, PTL_CT_ACK_REQ, other, pt, 0, 0, NULL, 0) ||
+            PtlPut(md, 64, 8, PTL_CT_ACK_REQ, other, pt, 0, 32, NULL, 0) ||
+            PtlCTWait(acks, 2, &event))
+            return 3;
+    } else if (spin_rank() == 2) {
+        spin_compute(b->delay_ns);
+        if (PtlGet(md, 0, 8, other, pt, 0, 0, NULL) || PtlCTWait(acks, 1, &event))
+            return 4;
+    }
+    spin_barrier();
+    return 0;
+}
+
+/* A small write that waits for a read is not overtaken by one that comes after it. */
+TEST(small_writes_keep_their_order_behind_a_read) {
+    static const char *const cards[][2] = {{"card=sc17", "dma_latency=250ns"},
+                                           {"card=pspin", "pspin.pcie_latency=300ns"}};
+    struct spin_error err;
+    for (int card = 0; card < 2; card++)
+        for (uint64_t delay_ns = 0; delay_ns < 1000; delay_ns += 50) {
+            struct behind b = {.delay_ns = delay_ns};
+            struct spin_world_options o = {.ranks = 3, .set = cards[card], .set_count = 2};
+            CHECK_EQ(run_world(&o, put_twice, &b, SPIN_OK, &err).failed, 0);
+            CHECK_EQ(b.memory[31], 1);
+            CHECK_EQ(b.memory[32], 2);
+            CHECK_EQ(b.memory[39], 2);
+            CHECK_EQ(b.memory[40], 1);
+        }
+}
+
 static int meet_all(void *argument) {
     (void)argument;
     spin_compute(spin_rank() % 100);

@@ -10,7 +10,8 @@
  * way, so a program sees a completion a latency after it was raised, and never before the data. A
  * read asks first and pays the latency twice; it comes after all writes before it, as on PCIe. Data
  * is copied when the card is done, so that a read sees what an earlier write has brought. A small
- * write to what is being read, or operated on, waits for that. */
+ * write to what is being read, or operated on, waits for that, and one to the same bytes for both.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,30 +213,47 @@ static uint64_t transfer(struct world_rank *r, const struct nic_move *a, uint64_
     return done;
 }
 
-static bool is_small_read(const struct nic_move *a) {
-    return a->kind != NIC_STORE && a->bytes <= NIC_ORDERED_BYTES;
+static bool is_small(const struct nic_move *a) {
+    return a->bytes <= NIC_ORDERED_BYTES;
 }
 
-/* When the small reads of these bytes that are under way have ended; 0: there are none. */
-static uint64_t reads_end(const struct world_rank *r, const struct nic_move *a) {
+/* When the small reads of these bytes that are under way have ended, and the small writes to them
+ * that wait for one; 0: there are none. */
+static uint64_t others_end(const struct world_rank *r, const struct nic_move *a) {
     const struct spin_world *w = r->world;
     uint64_t end_ps = 0;
-    for (uint32_t i = r->reads_first; i != WORLD_NONE;) {
-        const struct world_dma *read = pool_at(&w->dmas, i);
-        if (a->host < read->move.host + read->move.bytes && read->move.host < a->host + a->bytes)
-            end_ps = read->done_ps;
-        i = read->next;
+    for (uint32_t i = r->ordered_first; i != WORLD_NONE;) {
+        const struct world_dma *o = pool_at(&w->dmas, i);
+        if (a->host < o->move.host + o->move.bytes && o->move.host < a->host + a->bytes)
+            end_ps = world_later(end_ps, o->done_ps);
+        i = o->next;
     }
     return end_ps;
 }
 
-static void begin_read(struct world_rank *r, uint32_t index) {
+/* A small write of the same bytes waits for it. */
+static void begin_ordered(struct world_rank *r, struct world_dma *dma) {
     struct spin_world *w = r->world;
-    if (r->reads_first == WORLD_NONE)
-        r->reads_first = index;
+    uint32_t index = dma->slot.index;
+    dma->ordered = true;
+    if (r->ordered_first == WORLD_NONE)
+        r->ordered_first = index;
     else
-        ((struct world_dma *)pool_at(&w->dmas, r->reads_last))->next = index;
-    r->reads_last = index;
+        ((struct world_dma *)pool_at(&w->dmas, r->ordered_last))->next = index;
+    r->ordered_last = index;
+}
+
+/* Most often it is the first. */
+static void end_ordered(struct world_rank *r, const struct world_dma *dma) {
+    struct spin_world *w = r->world;
+    uint32_t *at = &r->ordered_first, before = WORLD_NONE;
+    while (*at != dma->slot.index) {
+        before = *at;
+        at = &((struct world_dma *)pool_at(&w->dmas, before))->next;
+    }
+    *at = dma->next;
+    if (r->ordered_last == dma->slot.index)
+        r->ordered_last = before;
 }
 
 enum nic_status world_move_until(struct world_rank *r, struct nic_move *m, struct world_executor *e,
@@ -250,17 +268,17 @@ enum nic_status world_move_until(struct world_rank *r, struct nic_move *m, struc
         world_fail(w, SPIN_ENOMEM, "out of memory for what moves to and from host memory");
         return NIC_FAULT;
     }
-    if (m->kind == NIC_STORE && m->bytes <= NIC_ORDERED_BYTES)
-        done_ps = world_later(done_ps, reads_end(r, m));
+    uint64_t others_ps = m->kind == NIC_STORE && is_small(m) ? others_end(r, m) : 0;
     dma->rank = r->index;
     dma->executor = e;
     dma->next = WORLD_NONE;
-    dma->done_ps = done_ps;
-    if (is_small_read(m))
-        begin_read(r, dma->slot.index);
+    dma->ordered = false;
+    dma->done_ps = world_later(done_ps, others_ps);
+    if (is_small(m) && (m->kind != NIC_STORE || others_ps > done_ps))
+        begin_ordered(r, dma);
     if (e)
         e->transfers++;
-    world_event(r, done_ps, WORLD_DMA_EVENT, dma->slot.index, 0, 0);
+    world_event(r, dma->done_ps, WORLD_DMA_EVENT, dma->slot.index, 0, 0);
     return NIC_PENDING;
 }
 
@@ -323,8 +341,8 @@ void world_on_dma(void *context, const struct sim_event *event) {
     struct world_dma *at = pool_at(&w->dmas, event->with.u32[0]), dma = *at;
     struct nic_move *m = &dma.move;
     struct world_rank *r = &w->rank[dma.rank];
-    if (is_small_read(m))
-        r->reads_first = dma.next; /* it is the first of them */
+    if (dma.ordered)
+        end_ordered(r, &dma);
     pool_give(&w->dmas, at);
     world_copy(r, m);
     if (dma.executor)

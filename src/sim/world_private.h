@@ -71,7 +71,8 @@ struct world_dma {
     struct pool_slot slot;
     struct nic_move move;
     uint32_t rank;
-    uint32_t next;                   /* small read behind it */
+    uint32_t next;                   /* behind it, of those that are ordered */
+    bool ordered;                    /* a small write of the same bytes waits for it */
     struct world_executor *executor; /* whose memory it uses, or NULL */
     uint64_t done_ps;
 };
@@ -140,14 +141,13 @@ struct world_rank {
     uint32_t index, host;
     uint64_t send_free_ps; /* its card's port */
     uint64_t match_free_ps;
-    uint64_t tick_ps;                 /* the earliest tick that is in the queue */
-    uint64_t hpus_busy;               /* bits */
-    uint32_t queue_first, queue_last; /* tasks that wait for an HPU: pool entries */
-    uint32_t reads_first,
-        reads_last;              /* small reads under way, which end in this order: pool entries */
-    uint64_t visible_ps;         /* what the card raised last is in host memory from then on */
-    struct world_thread *others; /* threads that its program has made, the youngest first */
-    bool raised;                 /* something, by its card: world_pump tells */
+    uint64_t tick_ps;                     /* the earliest tick that is in the queue */
+    uint64_t hpus_busy;                   /* bits */
+    uint32_t queue_first, queue_last;     /* tasks that wait for an HPU: pool entries */
+    uint32_t ordered_first, ordered_last; /* moves that others wait for: pool entries */
+    uint64_t visible_ps;             /* what the card raised last is in host memory from then on */
+    struct world_thread *others;     /* threads that its program has made, the youngest first */
+    bool raised;                     /* something, by its card: world_pump tells */
     bool at_barrier, leaving, ended; /* leaving: it ends with the thread that runs */
     bool exited;                     /* by exit, not by returning from main */
     bool alone;                      /* it has no program, only a card */

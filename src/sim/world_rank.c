@@ -527,7 +527,7 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
     r->index = i;
     r->tick_ps = SIM_FOREVER;
     r->queue_first = r->queue_last = WORLD_NONE;
-    r->reads_first = r->reads_last = WORLD_NONE;
+    r->ordered_first = r->ordered_last = WORLD_NONE;
     int code = p->is_pspin ? world_pspin_new(r, err) : SPIN_OK;
     if (!code)
         code = world_paging_new(r, err);
