@@ -123,6 +123,56 @@ TEST(bytes_are_right_under_faults) {
     }
 }
 
+/* ---- order ---- */
+
+/* Rank 0 gets a word of a page whose translation is not known any more and one of a page whose is,
+ * and puts the first one anew. */
+static int get_both_and_put(void *argument) {
+    uint8_t *to = argument;
+    static uint64_t mine[3];
+    struct ends e;
+    ptl_ct_event_t count;
+    RANK_CHECK(!open_ends(&e, (uint8_t *)mine, to, 3 * PAGE));
+    ptl_md_t volatile_md = {.start = mine,
+                            .length = sizeof mine,
+                            .options = PTL_MD_VOLATILE | PTL_MD_EVENT_CT_ACK,
+                            .eq_handle = PTL_EQ_NONE,
+                            .ct_handle = e.sent};
+    ptl_handle_md_t now;
+    RANK_CHECK(!PtlMDBind(e.ni, &volatile_md, &now));
+    spin_barrier();
+    for (uint64_t i = 0; i < 4 && spin_rank() == 0; i++) {
+        mine[2] = 100 + i;
+        RANK_CHECK(!PtlGet(e.md, 8, 8, peer, 0, 0, 2 * PAGE, NULL));
+        RANK_CHECK(!PtlGet(e.md, 8, 8, peer, 0, 0, PAGE, NULL));
+        RANK_CHECK(!PtlCTWait(e.sent, 5 * i + 2, &count)); /* the two that are known */
+        RANK_CHECK(!PtlGet(e.md, 0, 8, peer, 0, 0, 0, NULL));
+        RANK_CHECK(!PtlGet(e.md, 8, 8, peer, 0, 0, PAGE, NULL));
+        spin_compute(500); /* the second read ends before the first */
+        RANK_CHECK(!PtlPut(now, 16, 8, PTL_CT_ACK_REQ, peer, 0, 0, 0, NULL, 0));
+        RANK_CHECK(!PtlCTWait(e.sent, 5 * i + 5, &count) && !count.failure);
+        RANK_CHECK(mine[0] == (i ? 99 + i : 0));
+    }
+    spin_barrier();
+    return 0;
+}
+
+/* Where one read waits for its translation and a later one does not, on either card. */
+TEST(small_reads_and_writes_keep_their_order_behind_a_translation) {
+    static const char *const set[] = {
+        "paging.memory=present", "paging.block=0",           "paging.start=0",
+        "paging.level_time=2us", "paging.l1_entries=2",      "paging.l2_entries=1",
+        "paging.l2_ways=1",      "pspin.pcie_latency=300ns", "card=pspin"};
+    for (int card = 0; card < 2; card++) {
+        uint8_t *to = map_memory(3 * PAGE, PROT_READ | PROT_WRITE);
+        struct spin_world_options o = {
+            .ranks = 2, .preset = "part", .set = set, .set_count = 8 + card};
+        CHECK(to);
+        spinlib_world_on(o, card ? "pspin" : "sc17", get_both_and_put, to);
+        munmap(to, 3 * PAGE);
+    }
+}
+
 /* ---- what is not there ---- */
 
 /* PtlCTWait returns at once when there was a failure. */

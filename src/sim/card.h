@@ -277,8 +277,10 @@ bool card_serve_has_place(const struct nic_task *task);
 void card_serve_move(struct card *card, struct nic_task *task, const struct nic_move *move);
 void card_serve_send(struct card *card, const struct nic_departed *how, uint8_t *bytes,
                      uint32_t length, uint32_t number);
-/* The card's own, from now on: when bytes are at the host or from there, or out of the card. */
-uint64_t card_serve_host(struct card *card, bool to_host, uint64_t bytes);
+/* The card's own: when bytes are at the host or from there, if they may go from `at_ps` on; those
+ * that are asked for later go the same way later. And when they are out of the card, from now on.
+ */
+uint64_t card_serve_host(struct card *card, bool to_host, uint64_t bytes, uint64_t at_ps);
 uint64_t card_serve_out(struct card *card, uint32_t bytes);
 
 /* ---- Statistics ------------------------------------------------------------------------------ */

@@ -193,13 +193,12 @@ static uint64_t cluster_copy(struct card *c, const struct card_command *m) {
 
 static void perform(struct card *c, const struct card_command *m);
 
-uint64_t card_serve_host(struct card *c, bool out, uint64_t bytes) {
+uint64_t card_serve_host(struct card *c, bool out, uint64_t bytes, uint64_t at_ps) {
     uint64_t busy =
         card_max(card_beats(c, 0, (uint32_t)bytes) * c->cycle, bytes * c->config.pcie_rate / 1000);
     uint64_t *free_ps = out ? &c->to_host_free_ps : &c->from_host_free_ps;
     c->now_ps = sim_engine_counts(c->engine).now_ps;
-    uint64_t asked =
-        out ? c->now_ps : card_max(c->now_ps, c->to_host_free_ps) + c->config.pcie_latency;
+    uint64_t asked = out ? at_ps : card_max(at_ps, c->to_host_free_ps) + c->config.pcie_latency;
     *free_ps = card_max(asked, *free_ps) + busy;
     CARD_COUNT(c, 0, unit_busy_ps[out ? CARD_UNIT_TO_HOST : CARD_UNIT_FROM_HOST], busy);
     return *free_ps + c->config.pcie_latency;

@@ -133,8 +133,7 @@ static enum nic_status move(void *context, struct nic_move *m) {
         card_serve_move(r->card, m->task, &later);
         return NIC_PENDING;
     }
-    uint64_t waits = ready_ps - r->world->now_ps; /* for its translation */
-    uint64_t done = card_serve_host(r->card, m->kind == NIC_STORE, m->bytes) + waits;
+    uint64_t done = card_serve_host(r->card, m->kind == NIC_STORE, m->bytes, ready_ps);
     world_note(r->world, r->index, ROW_DMA, m->kind == NIC_STORE ? "store" : "fetch",
                r->world->now_ps, done, m->bytes, -1);
     return world_move_until(r, m, NULL, done);
