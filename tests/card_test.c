@@ -496,6 +496,28 @@ static void on_own_feedback(void *user, const struct card_feedback *f) {
     one->done_ps = f->completion_ps;
 }
 
+/* Of buffers of any size, the last bytes of which are no whole unit. */
+TEST(what_the_packet_buffers_take_fits) {
+    static const char *const sizes[] = {"l2_packet_bytes=2100", "l1_packet_bytes=2100",
+                                        "l1_packet_bytes=2111", "l1_packet_bytes=2112"};
+    for (int i = 0; i < 4; i++) {
+        struct world *w = world_new();
+        set(w, sizes[i]);
+        handlers(w, NULL, "empty_ph", NULL);
+        build(w);
+        uint32_t most = card_most_bytes(w->card);
+        CHECK(most >= 1984);
+        add(w, 1, most, true, 0);
+        run(w);
+        CHECK_EQ(w->stats.completed, 1);
+        const struct card_packet over = {.bytes = w->bytes, .length = most + 1, .eom = true};
+        enum card_taken taken;
+        CHECK_EQ(card_inject(w->card, &over, &taken, &err), SPIN_EARG);
+        CHECK_HAS(err.text, "the packet buffers take 1 to ");
+        world_free(w);
+    }
+}
+
 TEST(two_thousand_cards_on_one_engine) {
     enum { CARDS = 2000 };
     struct world *w = world_new();

@@ -80,8 +80,9 @@ void card_space_give(struct card_space *s, uint32_t start) {
 /* ---- In -------------------------------------------------------------------------------------- */
 
 uint32_t card_most_bytes(const struct card *c) {
-    uint64_t most = c->config.l1_packet_bytes - HEADROOM;
-    return (uint32_t)(c->config.l2_packet_bytes < most ? c->config.l2_packet_bytes : most);
+    uint64_t l1 = c->config.l1_packet_bytes / UNIT_BYTES * UNIT_BYTES - HEADROOM;
+    uint64_t l2 = c->config.l2_packet_bytes / UNIT_BYTES * UNIT_BYTES;
+    return (uint32_t)(l2 < l1 ? l2 : l1);
 }
 
 static int check_packet(const struct card *c, const struct card_packet *p, struct spin_error *err) {
