@@ -517,10 +517,7 @@ void world_run_task(struct world_rank *r, struct nic_task *task) {
 
 static void next_task(struct world_rank *r) {
     struct spin_world *w = r->world;
-    uint32_t index = r->queue_first;
-    if (index == WORLD_NONE)
-        return;
-    struct world_task *queued = pool_at(&w->tasks, index);
+    struct world_task *queued = pool_at(&w->tasks, r->queue_first);
     r->queue_first = queued->next;
     pool_give(&w->tasks, queued);
     begin(r, queued->task);
@@ -551,6 +548,10 @@ void world_on_hpu(void *context, const struct sim_event *event) {
     world_pump(&w->rank[e->rank]);
 }
 
+static void leave_hpu(struct world_rank *r, const struct world_end *end) {
+    r->hpus_busy &= ~(1ull << end->hpu_number);
+}
+
 void world_on_end(void *context, const struct sim_event *event) {
     struct spin_world *w = context;
     struct world_end *at = pool_at(&w->ends, event->with.u32[0]), end = *at;
@@ -570,8 +571,14 @@ void world_on_end(void *context, const struct sim_event *event) {
         executor_end(end.executor);
     }
     pool_give(&w->ends, at);
-    r->hpus_busy &= ~(1ull << end.hpu_number);
+    /* Its HPU is the first's that waits, and what the card has run now comes after that. */
+    bool waits = r->queue_first != WORLD_NONE;
+    if (!waits)
+        leave_hpu(r, &end);
     nic_handler_done(r->nic, end.task_number, end.code, w->now_ps);
-    next_task(r);
+    if (waits) {
+        leave_hpu(r, &end);
+        next_task(r);
+    }
     world_pump(r);
 }

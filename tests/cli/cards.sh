@@ -162,6 +162,29 @@ for card in sc17 pspin; do
         sim -q -n 2 --cards some.cards pspin.so
 done
 
+# --- a card whose HPUs are all busy: no more handlers at once than it has HPUs
+for hpus in 1 2 4; do
+    sim -q -n 12 --set hpus=$hpus --set hpu_cycle=20ns --trace busy.json pspin.so pspin.spin \
+        >/dev/null
+    HPUS=$hpus python3 - >checks.txt 2>&1 <<'P'
+import json, os
+begin_and_end = []
+for e in json.load(open("busy.json"))["traceEvents"]:
+    if e["ph"] == "X" and e["name"] in ("world_hh", "world_ph", "world_th"):
+        begin_and_end += [(e["ts"], 1), (e["ts"] + e["dur"], -1)]
+running = most = 0
+for _, change in sorted((round(ts, 6), change) for ts, change in begin_and_end):
+    running += change
+    most = max(most, running)
+assert most == int(os.environ["HPUS"]), most
+P
+    if [ $? = 0 ]; then
+        pass "at most $hpus handlers at once"
+    else
+        fail "at most $hpus handlers at once" "$(cat checks.txt)"
+    fi
+done
+
 # --- HPUs of PsPIN cards in traces, pictures and counts
 sim -n 4 --card pspin --trace t.json --picture t.svg sum.so sum.spin >counts.txt
 check "instructions are counted" 0 '^instructions of handlers +[1-9][0-9]*$' cat counts.txt
