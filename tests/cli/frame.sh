@@ -127,6 +127,9 @@ P
         fail "rates are said with 'per'" "$rates"
 fi
 
+check "the changes that tests must notice stand in the code" 0 '^ok$' \
+    sh -c "'$SOURCE/scripts/mutate' --check && echo ok"
+
 if [ -e /dev/full ]; then
     "$OPENSPIN" --help >/dev/full 2>stderr.txt
     [ $? = 1 ] && grep -q 'cannot write' stderr.txt && pass "a full disk is an error" ||
