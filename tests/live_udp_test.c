@@ -273,6 +273,36 @@ TEST(a_large_put_within_a_machine_needs_no_copy_either) {
     put_in_place(host(0));
 }
 
+/* Memory that is gone is found at the first run of packets that cannot be read: the others leave as
+ * packets of zeroes, and do not have to be repeated one by one. */
+TEST(a_large_put_of_memory_that_is_gone_ends_soon) {
+    struct user a, b;
+    ptl_event_t event;
+    ptl_handle_md_t md;
+    open_folder();
+    CHECK_EQ(user_open(&b, 2, (struct live_udp_settings){.interface = host(0)}, true), 0);
+    CHECK_EQ(user_open(&a, LIVE_PIDS, (struct live_udp_settings){.interface = host(0)}, true), 0);
+    uint8_t *from = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(from != MAP_FAILED);
+    const ptl_md_t all = {.start = from,
+                          .length = MEMORY,
+                          .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_SEND,
+                          .eq_handle = a.eq,
+                          .ct_handle = a.acked};
+    CHECK_EQ(PtlMDBind(a.ni, &all, &md), PTL_OK);
+    CHECK_EQ(munmap(from + 8192, MEMORY - 8192), 0);
+    CHECK_EQ(PtlPut(md, 0, MEMORY, PTL_ACK_REQ, b.self, PT, 0, 0, NULL, 0), PTL_OK);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(PtlEQWait(a.eq, &event), PTL_OK);
+        CHECK_EQ(event.ni_fail_type, PTL_NI_SEGV);
+    }
+    CHECK(counts_of(&a).retransmitted < MEMORY / 4096 / 4);
+    CHECK_EQ(munmap(from, 8192), 0);
+    user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
 TEST(faults_are_named_exactly) {
     static const char *const wrong[] = {"",          "loss=0.1",  "1",        "1:loss",
                                         "1:loss=2",  "1:loss=x",  "1:less=0", "1:loss=0.1;",

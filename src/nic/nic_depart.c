@@ -211,7 +211,7 @@ static struct nic_packet *lend(struct nic *nic, struct nic_outgoing *o) {
 static uint32_t run_packets(const struct nic *nic, const struct nic_outgoing *o) {
     const struct nic_driver *driver = nic->config.driver;
     const struct delivery_peer *peer = &o->peer->delivery;
-    if (!driver->in_place || peer->reliable || !o->begun || o->ready || o->from_handler ||
+    if (!driver->in_place || peer->reliable || !o->begun || o->bad || o->ready || o->from_handler ||
         o->transfer || (o->message.kind != NIC_PUT && !o->reply_to) ||
         (!o->reply_to && portals_source_on_card(nic->portals, o->initiator)))
         return 0;
@@ -310,9 +310,10 @@ static void to_self(struct nic *nic, struct nic_packet *packet, bool from_handle
     nic_depart_left(nic, from_handler);
 }
 
+/* `o`: the message, NULL if the packet is sent again. */
 static void to_wire(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet,
-                    uint64_t transmission, bool from_handler, uint64_t lent) {
-    struct nic_departed how = {.from_handler = from_handler,
+                    uint64_t transmission, struct nic_outgoing *o, uint64_t lent) {
+    struct nic_departed how = {.from_handler = o && o->from_handler,
                                .peer = peer,
                                .lent = lent,
                                .sequence = packet->sequence,
@@ -320,6 +321,8 @@ static void to_wire(struct nic *nic, struct nic_peer *peer, struct nic_packet *p
                                .transmission = transmission};
     enum nic_status status = nic_drive_send(nic, packet, &how);
     how.unreadable = status >= NIC_FAULT && !packet->run; /* else it was not sent: it is lost */
+    if (o && status >= NIC_FAULT && packet->run)
+        o->bad = true; /* no further run of it is tried: each would be lost as well */
     if (how.unreadable && !lent)
         how.lent = delivery_take_back(&nic->delivery, &peer->delivery, packet->sequence);
     if (!nic_depart_later(peer, status))
@@ -332,7 +335,7 @@ void nic_depart_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet
     if (peer->delivery.self) {
         to_self(nic, packet, false);
     } else {
-        to_wire(nic, peer, packet, transmission, false, lent);
+        to_wire(nic, peer, packet, transmission, NULL, lent);
         nic_packet_release(packet);
     }
 }
@@ -356,7 +359,7 @@ static void depart(struct nic *nic, struct nic_peer *peer) {
         if (peer->delivery.self) {
             to_self(nic, packet, from_handler);
         } else {
-            to_wire(nic, peer, packet, transmission, from_handler, lent);
+            to_wire(nic, peer, packet, transmission, o, lent);
             nic_packet_release(packet);
         }
         if (last)
