@@ -303,6 +303,47 @@ TEST(a_large_put_of_memory_that_is_gone_ends_soon) {
     live_folder_remove(&folder);
 }
 
+/* ---- threads that are cancelled ---- */
+
+static int came_back;
+
+/* Cancelled before its calls, it ends behind them. */
+static void *call_and_end(void *argument) {
+    struct user *u = argument;
+    ptl_ct_event_t event;
+    const ptl_size_t most = UINT64_MAX;
+    unsigned int which;
+    enter(u);
+    CHECK_EQ(pthread_cancel(pthread_self()), 0);
+    CHECK_EQ(PtlCTPoll(&u->acked, &most, 1, 5, &event, &which), PTL_CT_NONE_REACHED);
+    CHECK_EQ(put(u, u->self, 0, 8), PTL_OK);
+    CHECK_EQ(PtlCTGet(u->acked, &event), PTL_OK);
+    came_back++;
+    pthread_testcancel();
+    return NULL;
+}
+
+TEST(a_thread_that_is_cancelled_leaves_the_card_to_others) {
+    struct user a, b;
+    pthread_t thread;
+    void *result;
+    open_folder();
+    CHECK_EQ(user_open(&b, 2, (struct live_udp_settings){.interface = host(1)}, true), 0);
+    CHECK_EQ(user_open(&a, LIVE_PIDS, (struct live_udp_settings){.interface = host(0)}, true), 0);
+    for (int i = 1; i <= 3; i++) {
+        CHECK_EQ(pthread_create(&thread, NULL, call_and_end, &a), 0);
+        CHECK_EQ(pthread_join(thread, &result), 0);
+        CHECK(result == PTHREAD_CANCELED);
+        CHECK_EQ(came_back, i);
+    }
+    enter(&a);
+    CHECK_EQ(put(&a, b.self, 0, 8), PTL_OK);
+    CHECK_EQ(PtlCTWait(a.acked, 4, &(ptl_ct_event_t){0, 0}), PTL_OK);
+    user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
 TEST(faults_are_named_exactly) {
     static const char *const wrong[] = {"",          "loss=0.1",  "1",        "1:loss",
                                         "1:loss=2",  "1:loss=x",  "1:less=0", "1:loss=0.1;",

@@ -118,8 +118,29 @@ void live_show(struct live_card *card, uint64_t now_ns) {
         live_record_flush(card->record);
 }
 
+/* A thread that is cancelled ends where it calls the system. In the card it would leave the lock
+ * taken and what it was doing half done; so no call of Portals is such a place. It takes 10 ns to
+ * say so, which main, that hardly anybody cancels, does without but where it sleeps. */
+static _Thread_local bool is_never_cancelled __attribute__((tls_model("initial-exec")));
+static _Thread_local int cancel_state __attribute__((tls_model("initial-exec")));
+
+void live_card_never_cancelled(void) {
+    is_never_cancelled = true;
+}
+
+static void begin_uncancelled(void) {
+    if (!is_never_cancelled)
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+}
+
+static void end_uncancelled(void) {
+    if (!is_never_cancelled)
+        pthread_setcancelstate(cancel_state, NULL);
+}
+
 static void card_lock(void *context) {
     struct live_card *card = context;
+    begin_uncancelled();
     live_lock_take(&card->lock);
     live_called(card, 1);
     card->rested = false;
@@ -140,6 +161,7 @@ static void card_unlock(void *context) {
     if (card->unwatched)
         live_watch(card);
     live_lock_give(&card->lock);
+    end_uncancelled();
 }
 
 /* Something has come, of packets or of pages; any thread may ask. */
@@ -150,8 +172,11 @@ static bool has_something(const struct live_card *card) {
 static void card_look(void *context) {
     struct live_card *card = context;
     live_called(card, LIVE_LOOK);
-    if (!has_something(card) || !live_lock_try(&card->lock))
+    begin_uncancelled();
+    if (!has_something(card) || !live_lock_try(&card->lock)) {
+        end_uncancelled();
         return;
+    }
     card->rested = false;
     card_unlock(card);
 }
@@ -174,7 +199,10 @@ static void card_calm(void *context) {
 }
 
 void live_card_poll(struct live_card *card) {
-    if (!has_something(card))
+    begin_uncancelled();
+    bool some = has_something(card);
+    end_uncancelled();
+    if (!some)
         return;
     card_lock(card);
     card_unlock(card);

@@ -72,5 +72,7 @@ void live_card_leave(struct live_card *card, uint64_t within_ns);
 void live_card_flush(struct live_card *card);
 /* Looks after the card once, for who waits for something else. */
 void live_card_poll(struct live_card *card);
+/* Of the thread that calls: nobody cancels it (pthread_cancel) while it is in a call. */
+void live_card_never_cancelled(void);
 
 #endif

@@ -86,11 +86,14 @@ static void meet_by_pmix(void) {
 }
 
 static void meet(void *context) {
+    int state;
     (void)context;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* as in calls of Portals */
     if (self.job)
         meet_in_job();
     else if (self.pmix)
         meet_by_pmix();
+    pthread_setcancelstate(state, NULL);
 }
 
 /* Under `openspin launch` pids are ranks; PMIx tells what each rank has. */
@@ -261,7 +264,7 @@ static struct portals_process *refuse(const struct spin_error *err) {
     return NULL;
 }
 
-struct portals_process *portals_make_alone(void) {
+static struct portals_process *make_alone(void) {
     if (is_in_world())
         return NULL;
     const char *job = environment_text("OPENSPIN_JOB");
@@ -296,7 +299,17 @@ struct portals_process *portals_make_alone(void) {
     return process;
 }
 
+struct portals_process *portals_make_alone(void) {
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    struct portals_process *process = make_alone();
+    pthread_setcancelstate(state, NULL);
+    return process;
+}
+
 __attribute__((constructor)) static void begin(void) {
+    if (getpid() == gettid())
+        live_card_never_cancelled();
     live_last_expect_main();
     pthread_atfork(NULL, NULL, in_child);
 }

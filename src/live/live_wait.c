@@ -134,7 +134,7 @@ static void falls_asleep(struct live_card *card, uint64_t wakes_ns) {
 }
 
 /* With the lock, and again when it returns. */
-static void sleep_as_leader(struct live_card *card, uint32_t seen, uint64_t until_ns) {
+static void check_and_sleep(struct live_card *card, uint32_t seen, uint64_t until_ns) {
     uint64_t now_ns = live_now_ns(), due_ns = check_peers(card, now_ns);
     if (raises_of(card) != seen || now_ns >= until_ns)
         return;
@@ -153,6 +153,14 @@ static void sleep_as_leader(struct live_card *card, uint32_t seen, uint64_t unti
     uint32_t stands_by = PROGRESS_STANDS_BY;
     if (atomic_compare_exchange_strong(&card->progress, &stands_by, PROGRESS_TICKS))
         live_futex_wake(&card->progress, 1);
+}
+
+/* A leader that is cancelled there (pthread_cancel) would leave nobody to lead. */
+static void sleep_as_leader(struct live_card *card, uint32_t seen, uint64_t until_ns) {
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    check_and_sleep(card, seen, until_ns);
+    pthread_setcancelstate(state, NULL);
 }
 
 static void leave_lead(struct live_card *card) {
