@@ -45,6 +45,12 @@ done
 forks init PTL_FAIL
 forks exec "no error"
 
+# --- the library as a plugin's: it is closed while threads of the card run
+clang $flags -g -Wall -Wextra -I"$SOURCE/include" "$SOURCE/tests/programs/plugin.c" -o plugin \
+    && pass "plugin compiles" || fail "plugin compiles"
+check "the library may be closed" 0 '^PtlInit: 0$' \
+    timeout $patience ./plugin "$library/libportals.so"
+
 # --- handlers: the same images as in a world
 check "a message that cards pass on is one message" \
     0 '^rank 3: 1000000 bytes from rank 2, 0 wrong' launch -n 4 ./chain chain.spin 1000000
