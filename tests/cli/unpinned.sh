@@ -39,6 +39,12 @@ for transport in shm udp; do
     transport $transport
     check "$transport: memory that is unmapped" \
         0 '^unmapped: errors while it is gone, data before and after$' launch -n 2 ./unpinned freed
+    for paging in off on; do # docs/live.md
+        check "$transport, paging $paging: by a program with a handler of faults" \
+            0 '^unmapped: errors while it is gone, data before and after$' \
+            env OPENSPIN_PAGING=$paging timeout -k 5 $patience "$OPENSPIN" launch -n 2 \
+            ./unpinned caught
+    done
     check "$transport: memory that is read-only" \
         0 '^read-only: errors while it is gone, data before and after$' \
         launch -n 2 ./unpinned protected

@@ -1,13 +1,15 @@
 /* Windows over memory that nobody has touched, locked or even kept, between two ranks.
- *   unpinned untouched|file|source FILE|protected|freed|source-freed|shortened FILE|
+ *   unpinned untouched|file|source FILE|protected|freed|caught|source-freed|shortened FILE|
  *            changing MILLISECONDS SEED
  * Rank 1 has the memory that rank 0 writes to and reads from (source, source-freed: the other way
- * round). Every byte is checked. Whatever the memory is, a message ends, both processes live, and
- * the memory can be used again when it is there again. */
+ * round; caught: as freed, with a handler of SIGSEGV of its own). Every byte is checked. Whatever
+ * the memory is, a message ends, both processes live, and the memory can be used again when it is
+ * there again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <openspin.h>
 #include <portals4.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -326,6 +328,16 @@ static int run_freed(char **words) {
     return goes_and_comes("unmapped", true, true, rank ? untouched() : NULL, unmap, map_again);
 }
 
+static void on_fault(int number, siginfo_t *info, void *context) {
+    if (!spin_handle_fault(number, info, context))
+        _exit(3);
+}
+
+static int run_caught(char **words) {
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    return sigaction(SIGSEGV, &action, NULL) || run_freed(words);
+}
+
 static int protect(uint8_t *memory) {
     return mprotect(memory, WINDOW, PROT_READ);
 }
@@ -491,8 +503,9 @@ static const struct {
 } modes[] = {
     {"untouched", 0, run_untouched}, {"file", 1, run_file},
     {"source", 1, run_source},       {"protected", 0, run_protected},
-    {"freed", 0, run_freed},         {"source-freed", 0, run_source_freed},
-    {"shortened", 1, run_shortened}, {"changing", 2, run_changing},
+    {"freed", 0, run_freed},         {"caught", 0, run_caught},
+    {"shortened", 1, run_shortened}, {"source-freed", 0, run_source_freed},
+    {"changing", 2, run_changing},
 };
 
 int main(int argc, char **argv) {
