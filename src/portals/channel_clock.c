@@ -6,9 +6,13 @@
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/times.h>
+#include <threads.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "portals/channel_client.h"
+#include "portals/channel_real.h"
 
 #define MICRO 1000000
 #define NANO  1000000000
@@ -57,6 +61,18 @@ clock_t clock(void) {
     return (clock_t)(now.tv_sec * CLOCKS_PER_SEC + now.tv_nsec / (NANO / CLOCKS_PER_SEC));
 }
 
+clock_t times(struct tms *to) {
+    if (!channel_is_attached())
+        return REAL(times, to);
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    long per_second = sysconf(_SC_CLK_TCK);
+    clock_t ticks = (clock_t)(now.tv_sec * per_second + now.tv_nsec / (NANO / per_second));
+    if (to)
+        *to = (struct tms){.tms_utime = ticks};
+    return ticks;
+}
+
 int clock_nanosleep(clockid_t clock, int flags, const struct timespec *of, struct timespec *left) {
     if (!channel_is_attached())
         return syscall(SYS_clock_nanosleep, clock, flags, of, left) ? errno : 0;
@@ -96,6 +112,32 @@ int sched_yield(void) {
 
 int pthread_yield(void) {
     return sched_yield();
+}
+
+int thrd_sleep(const struct timespec *of, struct timespec *left) {
+    int code = clock_nanosleep(CLOCK_REALTIME, 0, of, left);
+    return code == 0 ? 0 : code == EINTR ? -1 : -2;
+}
+
+void thrd_yield(void) {
+    sched_yield();
+}
+
+/* Without files these are ways to sleep. What comes by files comes from outside of the world. */
+int poll(struct pollfd *files, nfds_t count, int timeout_ms) {
+    if (!channel_is_attached() || count || timeout_ms < 0)
+        return REAL(poll, files, count, timeout_ms);
+    const struct timespec of = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+    return nanosleep(&of, NULL);
+}
+
+int select(int count, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout) {
+    if (!channel_is_attached() || !timeout || (count > 0 && (in || out || except)))
+        return REAL(select, count, in, out, except, timeout);
+    const struct timespec of = {timeout->tv_sec + timeout->tv_usec / MICRO,
+                                timeout->tv_usec % MICRO * 1000};
+    *timeout = (struct timeval){0}; /* what is left */
+    return nanosleep(&of, NULL);
 }
 
 /* A watchdog has nothing to do here: time stands still before it would be late. */

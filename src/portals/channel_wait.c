@@ -5,30 +5,17 @@
  * meanwhile, and who signals tells the world. Waits without a limit stay the C library's, and so
  * does what other processes do. Locks and ends of threads, which are waited for so less often, are
  * tried again after ever longer sleeps, up to a sixteenth of the time that has passed. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <threads.h>
 #include <time.h>
 
 #include "portals/channel_client.h"
+#include "portals/channel_real.h"
 
 #define NANO     1000000000
 #define FIRST_NS 100 /* before something is tried again */
-
-/* The C library's own; of two versions of a name that of today. */
-static void *find(const char *name) {
-    void *at = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
-    return at ? at : dlsym(RTLD_NEXT, name);
-}
-
-#define REAL(name, ...)                                                                            \
-    ({                                                                                             \
-        static __typeof__(name) *_Atomic real;                                                     \
-        if (!real)                                                                                 \
-            *(void **)&real = find(#name);                                                         \
-        real(__VA_ARGS__);                                                                         \
-    })
 
 static bool is_time(const struct timespec *t) {
     return t->tv_nsec >= 0 && t->tv_nsec < NANO;
@@ -144,6 +131,21 @@ int pthread_cond_broadcast(pthread_cond_t *c) {
     return REAL(pthread_cond_broadcast, c);
 }
 
+/* Of threads.h, whose conditions and locks are those of pthread.h in the C library. */
+int cnd_timedwait(cnd_t *c, mtx_t *m, const struct timespec *until) {
+    int code =
+        pthread_cond_timedwait((pthread_cond_t *)(void *)c, (pthread_mutex_t *)(void *)m, until);
+    return code == 0 ? thrd_success : code == ETIMEDOUT ? thrd_timedout : thrd_error;
+}
+
+int cnd_signal(cnd_t *c) {
+    return pthread_cond_signal((pthread_cond_t *)(void *)c) ? thrd_error : thrd_success;
+}
+
+int cnd_broadcast(cnd_t *c) {
+    return pthread_cond_broadcast((pthread_cond_t *)(void *)c) ? thrd_error : thrd_success;
+}
+
 /* ---- semaphores ---- */
 
 int sem_clockwait(sem_t *s, clockid_t clock, const struct timespec *until) {
@@ -227,6 +229,11 @@ LOCK(pthread_rwlock_t, pthread_rwlock_timedrdlock, pthread_rwlock_clockrdlock,
      pthread_rwlock_tryrdlock)
 LOCK(pthread_rwlock_t, pthread_rwlock_timedwrlock, pthread_rwlock_clockwrlock,
      pthread_rwlock_trywrlock)
+
+int mtx_timedlock(mtx_t *m, const struct timespec *until) {
+    int code = pthread_mutex_timedlock((pthread_mutex_t *)(void *)m, until);
+    return code == 0 ? thrd_success : code == ETIMEDOUT ? thrd_timedout : thrd_error;
+}
 
 int pthread_clockjoin_np(pthread_t id, void **result, clockid_t clock,
                          const struct timespec *until) {

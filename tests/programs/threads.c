@@ -4,11 +4,14 @@
 
 #include <errno.h>
 #include <openspin.h>
+#include <poll.h>
 #include <portals4.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <stdlib.h>
+#include <sys/select.h>
+#include <sys/times.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
@@ -292,6 +295,15 @@ static int slept(void) {
     EXPECT_EQ(nanosleep(&left, &left), 0);
     EXPECT_EQ(us_since(start), 5000);
     EXPECT_EQ(left.tv_nsec, 0);
+    left.tv_nsec = 5000000;
+    EXPECT_EQ(thrd_sleep(&left, NULL), 0);
+    EXPECT_EQ(us_since(start), 10000);
+    EXPECT_EQ(poll(NULL, 0, 1500), 0);
+    EXPECT_EQ(us_since(start), 1510000);
+    struct timeval of = {.tv_sec = 1, .tv_usec = 990000};
+    EXPECT_EQ(select(0, NULL, NULL, NULL, &of), 0);
+    EXPECT_EQ(us_since(start), 3500000);
+    EXPECT_EQ((int)times(NULL) >= 3 * (int)sysconf(_SC_CLK_TCK), 1);
     return 0;
 }
 
@@ -578,6 +590,11 @@ static int c11_raise(void *argument) {
     return 9;
 }
 
+static int c11_raise_late(void *argument) {
+    usleep(200);
+    return c11_raise(argument);
+}
+
 static int c11(void) {
     thrd_t thread;
     int value = 5, result;
@@ -591,7 +608,19 @@ static int c11(void) {
     EXPECT_EQ(flag, 5);
     EXPECT_EQ(thrd_join(thread, &result), thrd_success);
     EXPECT_EQ(result, 9);
-    return 0;
+    uint64_t start = spin_now_ps();
+    struct timespec until = after(CLOCK_REALTIME, 100);
+    mtx_lock(&c11_mutex);
+    EXPECT_EQ(cnd_timedwait(&c11_changed, &c11_mutex, &until), thrd_timedout);
+    EXPECT_EQ(us_since(start), 100);
+    flag = 0;
+    EXPECT_EQ(thrd_create(&thread, c11_raise_late, &value), thrd_success);
+    until = after(CLOCK_REALTIME, 1000000);
+    while (!flag)
+        EXPECT_EQ(cnd_timedwait(&c11_changed, &c11_mutex, &until), thrd_success);
+    mtx_unlock(&c11_mutex);
+    EXPECT_EQ(us_since(start), 300);
+    return thrd_join(thread, NULL) != thrd_success;
 }
 
 /* ---- ends -------------------------------------------------------------------------------------
