@@ -38,6 +38,7 @@
 #define IN_BYTES       65536u
 #define IN_ROUNDS      1u
 #define IP_UDP_BYTES   28u
+#define DISCARD_PORT   9u /* to which nothing is sent */
 #define ETHERNET_BYTES 1500
 #define LOOPBACK_BYTES 65536u
 #define BUFFER_FACTOR  3u /* the memory of the system that a packet takes, by its data, at most */
@@ -607,11 +608,17 @@ static void take_address(struct udp *u, uint32_t address) {
         u->interface_mtu = LOOPBACK_BYTES;
 }
 
-/* An interface that is up has it, or a subnet of which all addresses are ours (127.0.0.0/8). */
+/* An interface that is up has it, or a subnet of which all addresses are ours (127.0.0.0/8). The
+ * system binds groups and broadcast addresses as well, and connects to no broadcast address. */
 static bool is_own(struct in_addr address) {
-    const struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = address};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool own = fd >= 0 && !bind(fd, (const struct sockaddr *)(const void *)&at, sizeof at);
+    const struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_addr = address, .sin_port = htons(DISCARD_PORT)};
+    struct sockaddr_in any_port = at;
+    any_port.sin_port = 0;
+    int fd =
+        IN_MULTICAST(ntohl(address.s_addr)) ? -1 : socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool own = fd >= 0 && !bind(fd, (const struct sockaddr *)(const void *)&any_port, sizeof at) &&
+               !connect(fd, (const struct sockaddr *)(const void *)&at, sizeof at);
     if (fd >= 0)
         close(fd);
     return own;

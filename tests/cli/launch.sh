@@ -144,9 +144,12 @@ refused "OPENSPIN_FAULTS: '1:loss=0.1,loss=0.2' is not SEED:NAME=SHARE,... with 
     OPENSPIN_FAULTS=1:loss=0.1,loss=0.2 OPENSPIN_TRANSPORT=udp
 refused "OPENSPIN_WORLD is set, which is for ranks that 'openspin sim run' has started: they have "\
 "no live cards; unset it" OPENSPIN_WORLD=abc
-for transport in udp auto; do # a block of addresses for documentation
-    refused "OPENSPIN_INTERFACE: 192.0.2.1 is no address of this machine" \
-        OPENSPIN_INTERFACE=192.0.2.1 OPENSPIN_TRANSPORT=$transport
+# one of a block for documentation; a group; what reaches all on loopback
+for address in 192.0.2.1 224.0.0.1 127.255.255.255; do
+    for transport in udp auto; do
+        refused "OPENSPIN_INTERFACE: $address is no address of this machine" \
+            OPENSPIN_INTERFACE=$address OPENSPIN_TRANSPORT=$transport
+    done
 done
 refused "OPENSPIN_INTERFACE: there is no interface 'nosuch0' that is up and has an IPv4 address" \
     OPENSPIN_INTERFACE=nosuch0 OPENSPIN_TRANSPORT=udp
