@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "live/live_card_private.h"
 #include "live/live_clock.h"
+#include "nic/nic_private.h"
 
 #define BYTES (4u << 20)
 #define PT    3
@@ -575,6 +576,32 @@ TEST(an_address_without_memory_is_an_error) {
         pager_is_off = off;
         names_of_nowhere(LIVE_SHM);
         names_of_nowhere(LIVE_UDP);
+    }
+    pager_is_off = false;
+}
+
+static void add_one(void *argument, uint8_t *host) {
+    *(uint64_t *)(void *)host += 1;
+    *(uint32_t *)argument += 1;
+}
+
+/* What the card finds that was told that an atomic may be performed there, and performs it when it
+ * has gone: the process lives. */
+TEST(memory_that_goes_before_an_atomic_is_an_error) {
+    for (int off = 0; off < 2; off++) {
+        pager_is_off = off;
+        begin();
+        const struct nic *nic = b.card->nic;
+        uint64_t *at = (uint64_t *)(void *)untouched(4096);
+        uint32_t performed = 0;
+        *at = 7;
+        live_lock_take(&b.card->lock);
+        CHECK(nic->config.driver->use(b.card, (uint8_t *)at, 8, add_one, &performed));
+        munmap(at, 4096);
+        CHECK(!nic->config.driver->use(b.card, (uint8_t *)at, 8, add_one, &performed));
+        live_lock_give(&b.card->lock);
+        CHECK_EQ(performed, 1);
+        end();
     }
     pager_is_off = false;
 }
