@@ -434,7 +434,7 @@ TEST(portal_table) {
     ptl_me_t me = {.ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY};
     ptl_handle_me_t handle;
     CHECK_OK(PtlMEAppend(ni, 2, &me, PTL_PRIORITY_LIST, NULL, &handle));
-    CHECK_EQ(PtlPTFree(ni, 2), PTL_IN_USE);
+    CHECK_EQ(PtlPTFree(ni, 2), PTL_PT_IN_USE);
     CHECK_OK(PtlMEUnlink(handle));
     CHECK_OK(PtlPTFree(ni, 2));
     wire_free(w);

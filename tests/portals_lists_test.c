@@ -153,7 +153,7 @@ STEP_TEST(unlink_is_refused_while_a_message_arrives) {
     struct wire_transit t = wire_begin(w, 0);
     wire_as(w, 1);
     CHECK_EQ(PtlMEUnlink(handle), PTL_IN_USE);
-    CHECK_EQ(PtlPTFree(ni, pt), PTL_IN_USE);
+    CHECK_EQ(PtlPTFree(ni, pt), PTL_PT_IN_USE);
     wire_end(w, &t, (struct portals_ending){0});
     next(w, 1, PTL_EVENT_PUT);
     CHECK_OK(PtlMEUnlink(handle)); /* right after the event */
@@ -205,7 +205,7 @@ TEST(overflow_and_a_later_receive) {
     CHECK_EQ(next(w, 1, PTL_EVENT_AUTO_UNLINK).ptl_list, PTL_OVERFLOW_LIST);
     none(w, 1);
     CHECK_EQ(PtlMEUnlink(buffer), PTL_ARG_INVALID);
-    CHECK_EQ(PtlPTFree(ni, pt), PTL_IN_USE);
+    CHECK_EQ(PtlPTFree(ni, pt), PTL_PT_IN_USE);
     me = entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE, 6, 0);
     me.options &= ~(unsigned)PTL_ME_EVENT_LINK_DISABLE;
     me.start = target_bytes + 2000;

@@ -98,7 +98,7 @@ int portals_pt_free(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t in
     if (!pt)
         return PTL_ARG_INVALID;
     if (pt->entries || pt->arrivals)
-        return PTL_IN_USE;
+        return PTL_PT_IN_USE;
     if (pt->reserves)
         p4_event_unreserve(pt->eq, 1);
     ni->table[index] = NULL;

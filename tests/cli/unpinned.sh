@@ -37,9 +37,12 @@ check "udp, as its interface has it: untouched memory" \
 # --- memory that is not there: errors at both sides, and both live
 for transport in shm udp; do
     transport $transport
-    check "$transport: memory that is unmapped" \
-        0 '^unmapped: errors while it is gone, data before and after$' launch -n 2 ./unpinned freed
-    for paging in off on; do # docs/live.md
+    for paging in off on; do
+        check "$transport, paging $paging: memory that is unmapped" \
+            0 '^unmapped: errors while it is gone, data before and after$' \
+            env OPENSPIN_PAGING=$paging timeout -k 5 $patience "$OPENSPIN" launch -n 2 \
+            ./unpinned freed
+        # docs/live.md
         check "$transport, paging $paging: by a program with a handler of faults" \
             0 '^unmapped: errors while it is gone, data before and after$' \
             env OPENSPIN_PAGING=$paging timeout -k 5 $patience "$OPENSPIN" launch -n 2 \
