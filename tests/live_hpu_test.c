@@ -196,10 +196,10 @@ TEST(dma_outside_of_what_is_given) {
     static const char *const wrong[] = {"outside_payload_handler", "inside_payload_handler"};
     for (uint32_t hpus = 0; hpus < 2; hpus++) {
         open_both(hpus, SPIN_JIT_OFF);
+        memset(target, 0, sizeof target); /* before calls of the receiver, which writes there */
         entry(1, NULL, "fresh_payload_handler", NULL);
         for (uint64_t i = 0; i < 2; i++)
             entry(2 + i, NULL, wrong[i], NULL);
-        memset(target, 0, sizeof target);
         for (uint64_t i = 0; i < 12; i++) {
             uint64_t bits = 1 + i % 3;
             send_put(bits, bits == 1 ? BYTES - 64 : 4096);

@@ -261,6 +261,11 @@ static struct timespec after(clockid_t clock, long us) {
 static uint64_t us_since(uint64_t start_ps) {
     return (spin_now_ps() - start_ps) / 1000000;
 }
+/* On live cards at least that. */
+static bool took(uint64_t start_ps, uint64_t us) {
+    uint64_t have_us = us_since(start_ps);
+    return getenv("OPENSPIN_JOB") ? have_us >= us : have_us == us;
+}
 
 static void *tell_all(void *argument) {
     usleep(200);
@@ -612,14 +617,14 @@ static int c11(void) {
     struct timespec until = after(CLOCK_REALTIME, 100);
     mtx_lock(&c11_mutex);
     EXPECT_EQ(cnd_timedwait(&c11_changed, &c11_mutex, &until), thrd_timedout);
-    EXPECT_EQ(us_since(start), 100);
+    EXPECT(took(start, 100));
     flag = 0;
     EXPECT_EQ(thrd_create(&thread, c11_raise_late, &value), thrd_success);
     until = after(CLOCK_REALTIME, 1000000);
     while (!flag)
         EXPECT_EQ(cnd_timedwait(&c11_changed, &c11_mutex, &until), thrd_success);
     mtx_unlock(&c11_mutex);
-    EXPECT_EQ(us_since(start), 300);
+    EXPECT(took(start, 300));
     return thrd_join(thread, NULL) != thrd_success;
 }
 
