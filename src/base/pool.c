@@ -1,6 +1,5 @@
 #include "base/pool.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define MOST_CHUNKS  31u
@@ -23,33 +22,36 @@ void pool_clear(struct pool *pool) {
     for (uint32_t i = 0; i < chunks; i++)
         zone_give(pool->zone, (void *)(pool->chunk[i] + pool_before(pool, i)),
                   chunk_bytes(pool, i));
-    if (pool->chunk != &pool->only)
-        free(pool->chunk);
+    if (chunks > 1)
+        zone_give(pool->zone, pool->chunk, chunks * sizeof *pool->chunk);
     pool_init(pool, pool->zone, pool->object_bytes, pool->limit);
 }
 
-/* Room for the addresses of this chunk and those before it. */
-static bool grow_chunks(struct pool *pool, uint32_t chunk) {
-    bool only = pool->chunk == &pool->only;
-    uintptr_t *chunks =
-        chunk ? realloc(only ? NULL : pool->chunk, (chunk + 1) * sizeof *chunks) : &pool->only;
+/* The addresses of this chunk and those before it. */
+static bool append_chunk(struct pool *pool, uint32_t chunk, uintptr_t address) {
+    size_t bytes = chunk * sizeof address;
+    uintptr_t *chunks = chunk ? zone_take(pool->zone, bytes + sizeof address) : &pool->only;
     if (!chunks)
         return false;
-    if (only && chunk)
-        chunks[0] = pool->only;
+    if (chunk)
+        memcpy(chunks, pool->chunk, bytes);
+    if (chunk > 1)
+        zone_give(pool->zone, pool->chunk, bytes);
+    chunks[chunk] = address;
     pool->chunk = chunks;
     return true;
 }
 
 static bool grow(struct pool *pool, uint32_t chunk) {
-    if (!grow_chunks(pool, chunk))
-        return false;
     bool fresh = false;
-    const void *objects = zone_take_raw(pool->zone, chunk_bytes(pool, chunk), &fresh);
+    void *objects = zone_take_raw(pool->zone, chunk_bytes(pool, chunk), &fresh);
     if (!objects)
         return false;
+    if (!append_chunk(pool, chunk, (uintptr_t)objects - pool_before(pool, chunk))) {
+        zone_give(pool->zone, objects, chunk_bytes(pool, chunk));
+        return false;
+    }
     pool->clean = fresh;
-    pool->chunk[chunk] = (uintptr_t)objects - pool_before(pool, chunk);
     return true;
 }
 

@@ -12,7 +12,7 @@
 #define MOST_BLOCK  ((size_t)32 << 20)
 #define FILL_STEP   ((size_t)256 << 10)
 #define MOST_PIECE  ((size_t)1 << 40)
-#define CLASSES     320u /* up to that */
+#define CLASSES     560u /* up to that */
 
 struct block {
     struct block *next;
@@ -33,18 +33,18 @@ struct zone {
     struct piece *given[CLASSES];
 };
 
-/* Up to 1 KiB every multiple of 16 bytes is a class, above that eight per power of two: a packet of
- * 4 KiB and its header lose 4 %. `bytes` becomes that of the class. */
+/* Up to 1 KiB every multiple of 16 bytes is a class, above that sixteen per power of two. `bytes`
+ * becomes that of the class. */
 static uint32_t class_of(size_t *bytes) {
     size_t units = *bytes ? (*bytes + 15) / 16 : 1;
     if (units <= 64) {
         *bytes = units * 16;
         return (uint32_t)units;
     }
-    uint32_t eighth = 60u - (uint32_t)__builtin_clzll(units - 1); /* units are 9 to 16 of these */
-    size_t eighths = ((units - 1) >> eighth) + 1;
-    *bytes = (eighths << eighth) * 16;
-    return 64 + (eighth - 3) * 8 + (uint32_t)(eighths - 8);
+    uint32_t part = 59u - (uint32_t)__builtin_clzll(units - 1); /* units are 17 to 32 of 2^part */
+    size_t parts = ((units - 1) >> part) + 1;
+    *bytes = (parts << part) * 16;
+    return 64 + (part - 2) * 16 + (uint32_t)(parts - 16);
 }
 
 struct zone *zone_new(void) {

@@ -30,7 +30,7 @@ static uint64_t refused(void *context) {
 /* Packets that wait for their handlers, for a header handler, or for pages. */
 static uint32_t load(void *context) {
     const struct nic *nic = context;
-    return nic->running + nic->held + nic->parked.used;
+    return nic->running + nic->held + nic_parked(nic);
 }
 
 static bool take_pid(void *context, uint32_t pid) {
@@ -114,8 +114,7 @@ int nic_new(struct nic **out, const struct nic_config *config, struct spin_error
     pool_init(&nic->incoming, config->zone, sizeof(struct nic_incoming), UINT32_MAX);
     pool_init(&nic->tasks, config->zone, sizeof(struct nic_task_record), UINT32_MAX);
     pool_init(&nic->commands, config->zone, sizeof(struct nic_command_record), UINT32_MAX);
-    pool_init(&nic->moving, config->zone, sizeof(struct pool_slot), UINT32_MAX);
-    pool_init(&nic->leaving, config->zone, sizeof(struct pool_slot), UINT32_MAX);
+    pool_init(&nic->later, config->zone, sizeof(struct pool_slot), UINT32_MAX);
     if (!config->blocks_outstanding)
         nic->config.blocks_outstanding = 2;
     if (!config->unblocked_bytes)
@@ -124,8 +123,6 @@ int nic_new(struct nic **out, const struct nic_config *config, struct spin_error
         nic->config.gather_bytes = nic->config.unblocked_bytes;
     nic->present_bytes = config->driver->present ? 0 : nic->config.gather_bytes;
     nic_block_init(nic);
-    pool_init(&nic->parked, config->zone, sizeof(struct nic_parked), UINT32_MAX);
-    nic->parked_end = &nic->first_parked;
     if (!config->driver->slot) {
         nic->slot = calloc(1, sizeof *nic->slot);
         if (!nic->slot) {
@@ -186,9 +183,7 @@ void nic_free(struct nic *nic) {
     pool_clear(&nic->incoming);
     pool_clear(&nic->tasks);
     pool_clear(&nic->commands);
-    pool_clear(&nic->moving);
-    pool_clear(&nic->leaving);
-    pool_clear(&nic->parked);
+    pool_clear(&nic->later);
     nic_block_clear(nic);
     hash_table_free(&nic->open);
     free(nic->silences.at);
@@ -272,10 +267,10 @@ const struct nic_counts *nic_counts(const struct nic *nic) {
 bool nic_quiet(const struct nic *nic) {
     return !nic->loop && !nic->outgoing.used && !nic->departures.used && !nic->incoming.used &&
            !nic->tasks.used && !nic->commands.used && portals_quiet(nic->portals) &&
-           !nic->moving.used && !nic->sending && !nic->running && !nic->handler_packets &&
+           !nic->later.used && !nic->sending && !nic->running && !nic->handler_packets &&
            !nic->room_queue && !nic->blocks.reports.used && !nic->blocks.transfers.used &&
            !nic->blocks.assemblies.used && !nic->blocks.waiting_out && !nic->blocks.waiting_in &&
-           !nic->parked.used;
+           !nic_parked(nic);
 }
 
 void nic_hurry(struct nic *nic) {
@@ -293,13 +288,13 @@ bool nic_task_is_late(const struct nic_task *task) {
 /* ---- What a driver does later ---- */
 
 /* Its place; NULL: it has ended, and was told before. */
-static struct pool_slot *place_of(const struct pool *pool, uint32_t index, uint32_t generation) {
-    struct pool_slot *slot = pool_find(pool, index);
+static struct pool_slot *place_of(const struct nic *nic, uint32_t index, uint32_t generation) {
+    struct pool_slot *slot = pool_find(&nic->later, index);
     return slot && slot->generation == generation ? slot : NULL;
 }
 
-static struct pool_slot *place_new(struct nic *nic, struct pool *pool) {
-    struct pool_slot *slot = pool_take_raw(pool);
+static struct pool_slot *place_new(struct nic *nic) {
+    struct pool_slot *slot = pool_take_raw(&nic->later);
     nic->counts.no_memory += !slot;
     return slot;
 }
@@ -354,12 +349,12 @@ bool nic_move_later(struct nic *nic, const struct nic_move *move, struct nic_mov
     *later = *move;
     if (move->kept)
         return true;
-    struct pool_slot *place = place_new(nic, &nic->moving);
+    struct pool_slot *place = place_new(nic);
     if (!place)
         return false;
     if (!keep_record(nic, move, later)) {
         nic->counts.no_memory++;
-        pool_give(&nic->moving, place);
+        pool_give(&nic->later, place);
         return false;
     }
     later->pending = place->index;
@@ -373,14 +368,14 @@ void nic_move_forget(struct nic_move *later) {
 }
 
 void nic_moved(struct nic *nic, struct nic_move *later, enum nic_status how, uint64_t now) {
-    struct pool_slot *place = place_of(&nic->moving, later->pending, later->generation);
+    struct pool_slot *place = place_of(nic, later->pending, later->generation);
     if (!place)
         return; /* told twice */
     nic->now = now;
     later->generation = ++place->generation; /* it may be repeated, and that is told by itself */
     if (how == NIC_ABSENT && (how = nic_page_park(nic, later)) == NIC_PENDING)
         return;
-    pool_give(&nic->moving, place);
+    pool_give(&nic->later, place);
     switch (later->purpose) {
     case FETCH_DEPARTURE:
         nic_depart_fetched(nic, later->record, how >= NIC_FAULT);
@@ -429,7 +424,7 @@ void nic_progress(struct nic *nic, uint64_t now) {
 }
 
 bool nic_leaves_later(struct nic *nic, const struct nic_departed *how, struct nic_departed *later) {
-    const struct pool_slot *place = place_new(nic, &nic->leaving);
+    const struct pool_slot *place = place_new(nic);
     if (!place)
         return false;
     *later = *how;
@@ -440,9 +435,9 @@ bool nic_leaves_later(struct nic *nic, const struct nic_departed *how, struct ni
 
 /* False: it was before. */
 static bool take_leaving(struct nic *nic, const struct nic_departed *how) {
-    struct pool_slot *place = place_of(&nic->leaving, how->pending, how->generation);
+    struct pool_slot *place = place_of(nic, how->pending, how->generation);
     if (place)
-        pool_give(&nic->leaving, place);
+        pool_give(&nic->later, place);
     return place;
 }
 

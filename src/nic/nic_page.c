@@ -4,10 +4,14 @@
  * overlap keep it: until then the driver says of each of them that its page is absent. */
 #include "nic/nic_private.h"
 
-static void append(struct nic *nic, struct nic_parked *p) {
+static void link_last(struct nic_parking *parking, struct nic_parked *p) {
     p->next = NULL;
-    *nic->parked_end = p;
-    nic->parked_end = &p->next;
+    *parking->end = p;
+    parking->end = &p->next;
+}
+
+static void append(struct nic *nic, struct nic_parked *p) {
+    link_last(nic->parking, p);
     nic->counts.parked++;
 }
 
@@ -18,8 +22,18 @@ static void count(struct nic *nic, const struct nic_move *move) {
         nic->counts.destination_faults++;
 }
 
+static struct nic_parking *parking_of(struct nic *nic) {
+    struct nic_parking *parking = nic->parking;
+    if (parking || !(parking = zone_take_clear(nic->config.zone, sizeof *parking)))
+        return parking;
+    pool_init(&parking->moves, nic->config.zone, sizeof(struct nic_parked), UINT32_MAX);
+    parking->end = &parking->first;
+    return nic->parking = parking;
+}
+
 static struct nic_parked *parked_new(struct nic *nic) {
-    struct nic_parked *p = pool_take_raw(&nic->parked);
+    struct nic_parking *parking = parking_of(nic);
+    struct nic_parked *p = parking ? pool_take_raw(&parking->moves) : NULL;
     nic->counts.no_memory += !p;
     return p;
 }
@@ -51,7 +65,7 @@ __attribute__((noinline)) enum nic_status nic_page_absent(struct nic *nic, struc
     if (!later || (move->purpose == MOVE_COMMAND && !nic_command_own(&p->move))) {
         if (later)
             nic_moved(nic, &p->move, NIC_FAULT, nic->now);
-        pool_give(&nic->parked, p);
+        pool_give(&nic->parking->moves, p);
         return later ? NIC_PENDING : NIC_FAULT;
     }
     append(nic, p);
@@ -73,15 +87,20 @@ enum nic_status nic_page_park(struct nic *nic, struct nic_move *later) {
 }
 
 uint32_t nic_parked(const struct nic *nic) {
-    return nic->parked.used;
+    return nic->parking ? nic->parking->moves.used : 0;
 }
 
 void nic_page_clear(struct nic *nic) {
-    for (struct nic_parked *p = nic->first_parked; p; p = p->next)
+    struct nic_parking *parking = nic->parking;
+    if (!parking)
+        return;
+    for (struct nic_parked *p = parking->first; p; p = p->next)
         if (p->move.purpose == MOVE_COMMAND)
             nic_command_disown(&p->move);
         else
             nic_move_forget(&p->move);
+    pool_clear(&parking->moves);
+    zone_give(nic->config.zone, parking, sizeof *parking);
 }
 
 struct nic_extent nic_move_extent(struct nic *nic, const struct nic_move *move) {
@@ -140,24 +159,29 @@ bool nic_page_meets(struct nic *nic, const struct nic_pages *pages, const struct
     return false;
 }
 
-void nic_paged_in(struct nic *nic, const struct nic_pages *pages, uint64_t now) {
-    nic->now = now;
-    struct nic_parked *waiting = nic->first_parked;
-    nic->first_parked = NULL;
-    nic->parked_end = &nic->first_parked;
+/* Those that wait for these pages; what is parked meanwhile comes behind the others. */
+static void repeat_parked(struct nic *nic, struct nic_parking *parking,
+                          const struct nic_pages *pages) {
+    struct nic_parked *waiting = parking->first;
+    parking->first = NULL;
+    parking->end = &parking->first;
     while (waiting) {
         struct nic_parked *p = waiting;
         waiting = p->next;
         if (!meets(pages, p->move.host, p->move.bytes)) {
-            p->next = NULL;
-            *nic->parked_end = p;
-            nic->parked_end = &p->next;
+            link_last(parking, p);
             continue;
         }
         struct nic_move move = p->move;
-        pool_give(&nic->parked, p);
+        pool_give(&parking->moves, p);
         repeat(nic, &move, pages->failed);
     }
+}
+
+void nic_paged_in(struct nic *nic, const struct nic_pages *pages, uint64_t now) {
+    nic->now = now;
+    if (nic->parking)
+        repeat_parked(nic, nic->parking, pages);
     nic_block_source_in(nic, pages);
     nic_block_target_in(nic, pages);
 }

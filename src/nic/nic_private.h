@@ -35,13 +35,13 @@ struct nic_peer {
     struct nic_incoming *open;                          /* of which packets are still to come */
     bool in_turn;
     bool busy;             /* the driver takes no more now */
-    uint32_t turn_packets; /* sent in this turn */
     bool block_turn;       /* the next packet is one of a block, if there are such */
+    bool full;             /* the driver was told so, and not yet that there is room */
+    uint32_t turn_packets; /* sent in this turn */
+    uint32_t requests;     /* in `queue` */
     struct nic_transfer *ready, **ready_end; /* with packets of blocks to send */
     struct nic_report_out *reports, **reports_end;
     struct nic_peer *next_turn;
-    uint32_t requests; /* in `queue` */
-    bool full;         /* the driver was told so, and not yet that there is room */
 };
 
 /* What the card knows of a message that Portals makes for it. */
@@ -169,6 +169,12 @@ struct nic_parked {
     struct nic_parked *next;
 };
 
+/* Most cards never have one. */
+struct nic_parking {
+    struct pool moves;
+    struct nic_parked *first, **end; /* in the order in which they came */
+};
+
 /* In a message's initiator, of a put or atomic that has left: no record of the card's, but the
  * number of Portals' (whose indices are below it). */
 #define NIC_UNRECORDED (1ull << 31)
@@ -202,14 +208,14 @@ struct nic {
     struct nic_packet *slot;            /* where the driver lends none */
     struct nic_task_record *room_queue; /* handlers that wait for less of theirs to be under way */
     uint32_t handler_messages;
-    uint32_t opened;        /* messages of which packets are still to come, */
-    struct hash_table open; /* their places in the pool by peer and number, if they are many */
-    struct nic_parked *first_parked, **parked_end; /* in the order in which they came */
+    uint32_t opened;             /* messages of which packets are still to come, */
+    struct hash_table open;      /* their places in the pool by peer and number, if they are many */
+    struct nic_parking *parking; /* NULL until a move waits for a page */
     struct nic_config config;
     struct nic_counts counts;
     struct pool incoming, tasks, commands;
-    struct pool moving, leaving; /* a place for each move, and packet, that the driver does later */
-    struct pool outgoing, departures, parked;
+    struct pool later; /* a place for each move that the driver does later, and each packet */
+    struct pool outgoing, departures;
 };
 
 static inline struct nic_packet *nic_drive_slot(struct nic *nic, struct nic_address target) {

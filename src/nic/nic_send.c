@@ -173,7 +173,7 @@ bool nic_send_put(void *context, const struct nic_message *m, const uint8_t *dat
 /* ---- From Portals ---- */
 
 bool nic_spare(struct nic *nic) {
-    return pool_spare(&nic->outgoing) && pool_spare(&nic->leaving);
+    return pool_spare(&nic->outgoing) && pool_spare(&nic->later);
 }
 
 /* A request leaves a spare one for an answer, of which nobody can be told that there is no memory;

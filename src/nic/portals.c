@@ -140,7 +140,7 @@ static void clear_eqs(struct portals_ni *ni) {
         if (!q)
             continue;
         p4_queue_unshare(ni->p, q);
-        free(q->ring);
+        p4_ring_free(ni->p, q);
     }
 }
 

@@ -1,6 +1,5 @@
 /* Full events: rings. A queue that nobody empties loses its oldest events and says so
  * (PTL_EQ_DROPPED), except where flow control has reserved places before it accepted a message. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "nic/portals_private.h"
@@ -10,16 +9,21 @@
 /* A program that asks for thousands of places mostly uses a few. */
 #define FIRST_EVENTS 1u
 
+void p4_ring_free(const struct portals *p, struct portals_event_queue *q) {
+    if (q->ring)
+        zone_give(p->config.zone, q->ring, (q->mask + 1) * sizeof *q->ring);
+}
+
 static bool resize(struct portals *p, struct portals_event_queue *q, uint32_t room) {
     if (q->shared && !p4_queue_resize(p, q, room))
         return false;
     if (!q->shared) {
-        ptl_event_t *ring = calloc(room, sizeof *ring);
+        ptl_event_t *ring = zone_take_clear(p->config.zone, room * sizeof *ring);
         if (!ring)
             return false;
         for (uint32_t i = 0; i < q->used; i++)
             ring[i] = q->ring[(q->first + i) & q->mask];
-        free(q->ring);
+        p4_ring_free(p, q);
         q->ring = ring;
         q->first = 0;
     }
@@ -70,7 +74,7 @@ int portals_eq_free(struct portals *p, ptl_handle_eq_t handle) {
     struct portals_event_queue *q = p4_object_of(p, HANDLE_EQ, handle, &ni);
     if (!q)
         return PTL_ARG_INVALID;
-    free(q->ring);
+    p4_ring_free(p, q);
     p4_queue_unshare(p, q);
     p4_object_give(&ni->eqs, q);
     p->owner.raised(p->owner.context); /* whoever waits for it is interrupted */

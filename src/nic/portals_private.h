@@ -441,6 +441,8 @@ static inline bool p4_host_write(const struct portals *p, uint8_t *host, const v
 /* portals_queue.c: of `shared`, but the first. */
 bool p4_queue_share(struct portals *p, struct portals_event_queue *q); /* false: no */
 void p4_queue_unshare(struct portals *p, struct portals_event_queue *q);
+/* Of one that is not shared. */
+void p4_ring_free(const struct portals *p, struct portals_event_queue *q);
 bool p4_queue_resize(struct portals *p, struct portals_event_queue *q, uint32_t room);
 uint32_t p4_queue_used(const struct portals_event_queue *q);
 int p4_queue_take(struct portals_queue *shared, ptl_event_t *event);
