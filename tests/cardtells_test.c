@@ -14,16 +14,15 @@ TEST(percentiles_are_exact) {
     static uint64_t value[MOST];
     struct rng rng = rng_seeded(7);
     for (uint32_t n = 1; n <= MOST; n = n * 3 + 1) {
-        struct spread s = {0}, half = {0};
+        struct spread half[2] = {{0}};
         struct spin_spread out;
         uint64_t sum = 0;
         for (uint32_t i = 0; i < n; i++) {
             value[i] = rng_u64(&rng) >> (rng_u64(&rng) % 3 ? 56 : 24);
             sum += value[i];
-            spread_add(i % 2 ? &s : &half, value[i]);
+            spread_add(&half[i % 2], value[i]);
         }
-        spread_merge(&s, &half);
-        spread_report(&s, 1, &out);
+        spread_report(&(struct spread_set){half, sizeof *half, 2}, &out);
         qsort(value, n, sizeof *value, by_size);
         CHECK_EQ(out.count, n);
         CHECK_EQ(out.sum, sum);
@@ -33,8 +32,8 @@ TEST(percentiles_are_exact) {
         CHECK_EQ(out.p90, value[(n * 900 + 999) / 1000 - 1]);
         CHECK_EQ(out.p99, value[(n * 990 + 999) / 1000 - 1]);
         CHECK_EQ(out.p999, value[(n * 999 + 999) / 1000 - 1]);
-        spread_free(&s);
-        spread_free(&half);
+        spread_free(&half[0]);
+        spread_free(&half[1]);
     }
 }
 

@@ -2,6 +2,7 @@
  * with an error, or does without and takes the time that it takes otherwise; nothing crashes, hangs
  * or leaks. The linker puts our allocator before the C library's (tests/meson.build). */
 #include "lib/worlds.h"
+#include "sim/spread.h"
 #include "sim/world_libc.h"
 
 void *__real_malloc(size_t bytes);
@@ -195,6 +196,23 @@ TEST(every_allocation_fails_once_on_pspin_cards) {
 
 TEST(every_allocation_for_the_libraries_of_a_rank_fails_once) {
     every_allocation_fails_once(call_libraries, IMAGES, NULL, 0);
+}
+
+/* What was measured is told right, or not at all. */
+TEST(percentiles_of_several_contexts_need_no_memory) {
+    struct spread s[2] = {{0}};
+    struct spin_spread out;
+    for (uint64_t i = 1; i <= 1000; i++)
+        spread_add(&s[i % 2], i);
+    allocations = 0;
+    fail_at = 1;
+    spread_report(&(struct spread_set){s, sizeof *s, 2}, &out);
+    fail_at = 0;
+    CHECK_EQ(out.count, 1000);
+    CHECK_EQ(out.p50, 500);
+    CHECK_EQ(out.p999, 999);
+    spread_free(&s[0]);
+    spread_free(&s[1]);
 }
 
 TEST_MAIN

@@ -57,15 +57,12 @@ static void finish(struct card_stats *s) {
 /* The distributions of contexts `from` to `to`, together. */
 static void report_spreads(const struct card *c, uint32_t from, uint32_t to,
                            struct card_stats *out) {
-    for (unsigned k = 0; k <= CARD_PART_COUNT + SPIN_CLEANUP_HANDLER; k++) {
-        bool part = k < CARD_PART_COUNT;
-        struct spread sum = {0};
-        for (uint32_t i = from; i < to; i++)
-            spread_merge(&sum, part ? &c->context[i].part[k]
-                                    : &c->context[i].handler_cycles[k - CARD_PART_COUNT]);
-        spread_report(&sum, 1, part ? &out->part[k] : &out->handler[k - CARD_PART_COUNT].spread);
-        spread_free(&sum);
-    }
+    const struct card_execution *x = c->context + from;
+    for (unsigned k = 0; from < to && k < CARD_PART_COUNT; k++)
+        spread_report(&(struct spread_set){&x->part[k], sizeof *x, to - from}, &out->part[k]);
+    for (unsigned k = 0; from < to && k <= SPIN_CLEANUP_HANDLER; k++)
+        spread_report(&(struct spread_set){&x->handler_cycles[k], sizeof *x, to - from},
+                      &out->handler[k].spread);
 }
 
 void card_stats(const struct card *c, struct card_stats *out) {

@@ -2,7 +2,6 @@
  * where they are whole cycles; a value that was seen before costs one look. */
 #include "sim/spread.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void spread_free(struct spread *s) {
@@ -28,18 +27,6 @@ static bool values_same(const void *of, const struct spread_slot *slot, uint64_t
 }
 HASH_TABLE(values, void, struct spread_slot, uint64_t);
 
-static void place(struct spread *s, uint64_t value, uint64_t count) {
-    struct spread_slot *at = values_find(&s->values, NULL, value);
-    if (at) {
-        at->count += count;
-    } else if (values_room(&s->values, NULL)) {
-        *values_slot(&s->values, NULL, value) = (struct spread_slot){value, count};
-        s->values.used++;
-    } else {
-        s->lost += count;
-    }
-}
-
 void spread_add(struct spread *s, uint64_t value) {
     if (!s->count || value < s->least)
         s->least = value;
@@ -47,62 +34,72 @@ void spread_add(struct spread *s, uint64_t value) {
         s->most = value;
     s->count++;
     s->sum += value;
-    place(s, value, 1);
+    struct spread_slot *at = values_find(&s->values, NULL, value);
+    if (at) {
+        at->count++;
+    } else if (values_room(&s->values, NULL)) {
+        *values_slot(&s->values, NULL, value) = (struct spread_slot){value, 1};
+        s->values.used++;
+    } else {
+        s->lost++;
+    }
 }
 
-void spread_merge(struct spread *to, const struct spread *from) {
-    if (!from->count)
-        return;
-    if (!to->count || from->least < to->least)
-        to->least = from->least;
-    if (from->most > to->most)
-        to->most = from->most;
-    to->count += from->count;
-    to->sum += from->sum;
-    to->lost += from->lost;
-    const struct spread_slot *slot = from->values.slot;
-    for (uint32_t i = 0; i < from->values.slots; i++)
-        if (slot[i].count)
-            place(to, slot[i].value, slot[i].count);
+static const struct spread *one_of(const struct spread_set *set, uint32_t i) {
+    return (const struct spread *)((const char *)set->first + i * set->stride);
 }
 
-static int by_value(const void *a, const void *b) {
-    const struct spread_slot *p = a, *q = b;
-    return p->value < q->value ? -1 : p->value > q->value;
+/* How many values begin with these digits, for each digit that may follow; a digit is 8 bits. */
+static void count_digits(const struct spread_set *set, uint64_t prefix, unsigned shift,
+                         uint64_t *count) {
+    memset(count, 0, 256 * sizeof *count);
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct hash_table *values = &one_of(set, i)->values;
+        const struct spread_slot *slot = values->slot;
+        for (uint32_t k = 0; k < values->slots; k++)
+            if (slot[k].value >> shift >> 8 == prefix)
+                count[slot[k].value >> shift & 255] += slot[k].count;
+    }
 }
 
-/* The values in order, in an array of its own. NULL: none, or no memory. */
-static struct spread_slot *in_order(const struct spread *s) {
-    const struct spread_slot *slot = s->values.slot;
-    struct spread_slot *sorted = s->values.used ? malloc(s->values.used * sizeof *sorted) : NULL;
-    uint32_t n = 0;
-    if (!sorted)
-        return NULL;
-    for (uint32_t i = 0; i < s->values.slots; i++)
-        if (slot[i].count)
-            sorted[n++] = slot[i];
-    qsort(sorted, n, sizeof *sorted, by_value);
-    return sorted;
+/* The value of that rank, 1 or more, of all in order; none is over `most`. */
+static uint64_t of_rank(const struct spread_set *set, uint64_t rank, uint64_t most) {
+    uint64_t count[256], value = 0;
+    for (unsigned shift = 64; shift;) {
+        shift -= 8;
+        if (!(most >> shift))
+            continue;
+        uint64_t digit = 0;
+        count_digits(set, value, shift, count);
+        while (rank > count[digit])
+            rank -= count[digit++];
+        value = value << 8 | digit;
+    }
+    return value;
 }
 
-void spread_report(const struct spread *s, uint64_t scale, struct spin_spread *out) {
-    *out = (struct spin_spread){.count = s->count,
-                                .sum = s->sum * scale,
-                                .least = s->least * scale,
-                                .most = s->most * scale};
-    struct spread_slot *sorted = in_order(s);
+void spread_report(const struct spread_set *set, struct spin_spread *out) {
+    uint64_t placed = 0;
+    *out = (struct spin_spread){0};
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct spread *s = one_of(set, i);
+        if (!s->count)
+            continue;
+        if (!out->count || s->least < out->least)
+            out->least = s->least;
+        if (s->most > out->most)
+            out->most = s->most;
+        out->count += s->count;
+        out->sum += s->sum;
+        placed += s->count - s->lost;
+    }
     const struct {
         unsigned of_1000;
         uint64_t *to;
     } wanted[] = {{500, &out->p50}, {900, &out->p90}, {990, &out->p99}, {999, &out->p999}};
-    uint64_t placed = s->count - s->lost, seen = 0;
-    uint32_t at = 0;
-    for (size_t k = 0; sorted && k < sizeof wanted / sizeof wanted[0]; k++) {
+    for (size_t k = 0; placed && k < sizeof wanted / sizeof wanted[0]; k++) {
         uint64_t rank =
             placed / 1000 * wanted[k].of_1000 + (placed % 1000 * wanted[k].of_1000 + 999) / 1000;
-        while (at < s->values.used && seen + sorted[at].count < rank)
-            seen += sorted[at++].count;
-        *wanted[k].to = sorted[at].value * scale;
+        *wanted[k].to = of_rank(set, rank, out->most);
     }
-    free(sorted);
 }

@@ -20,9 +20,15 @@ struct spread {
 
 void spread_free(struct spread *s);
 void spread_add(struct spread *s, uint64_t value);
-void spread_merge(struct spread *to, const struct spread *from);
-/* Percentiles are by nearest rank: the least value that so many of 1,000 do not exceed. Each value
- * counts `scale` times itself. */
-void spread_report(const struct spread *s, uint64_t scale, struct spin_spread *out);
+/* Distributions that lie `stride` bytes apart, to be reported as one. */
+struct spread_set {
+    const struct spread *first;
+    size_t stride;
+    uint32_t count;
+};
+
+/* Percentiles are by nearest rank: the least value that so many of 1,000 do not exceed. It needs no
+ * memory, so figures are right or the values were lost before. */
+void spread_report(const struct spread_set *set, struct spin_spread *out);
 
 #endif
