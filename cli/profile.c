@@ -11,11 +11,19 @@ struct spent {
     uint64_t cycles, times;
 };
 
+/* Cycles of one source line, or of one function's instructions without lines. */
+struct line_cost {
+    const char *file;
+    int line;
+    uint64_t cycles, times;
+};
+
 struct profile {
     const struct spin_image *image;
     uint32_t base, halfwords;
     struct spent *spent;
-    const char *file; /* of the last line printed */
+    struct line_cost *costs; /* room to sum up in, so that what was counted can be printed */
+    const char *file;        /* of the last line printed */
     int line;
 };
 
@@ -36,16 +44,18 @@ struct profile *profile_new(const struct spin_image *image) {
     }
     p->halfwords = end > p->base ? (end - p->base) / 2 : 0;
     p->spent = calloc(p->halfwords + 1, sizeof *p->spent);
-    if (!p->spent) {
-        free(p);
-        return NULL;
-    }
-    return p;
+    p->costs = calloc(p->halfwords + 1, sizeof *p->costs);
+    if (p->spent && p->costs)
+        return p;
+    profile_free(p);
+    return NULL;
 }
 
 void profile_free(struct profile *p) {
-    if (p)
-        free(p->spent);
+    if (!p)
+        return;
+    free(p->spent);
+    free(p->costs);
     free(p);
 }
 
@@ -118,13 +128,6 @@ void profile_trace(void *profile, const struct spin_step *step) {
     printf("\n");
 }
 
-/* Cycles of one source line, or of one function's instructions without lines. */
-struct line_cost {
-    const char *file;
-    int line;
-    uint64_t cycles, times;
-};
-
 static int hotter(const void *a, const void *b) {
     const struct line_cost *p = a, *q = b;
     if (p->cycles != q->cycles)
@@ -161,10 +164,8 @@ static void print_instructions(const struct profile *p, const struct line_cost *
 }
 
 void profile_print(const struct profile *p, const struct spin_outcome *outcome) {
-    struct line_cost *costs = calloc(p->halfwords + 1, sizeof *costs);
+    struct line_cost *costs = p->costs;
     size_t count = 0;
-    if (!costs)
-        return;
     for (uint32_t at = 0; at < p->halfwords; at++) {
         if (!p->spent[at].times)
             continue;
@@ -198,5 +199,4 @@ void profile_print(const struct profile *p, const struct spin_outcome *outcome) 
         print_instructions(p, &costs[i], total);
     }
     printf("\n");
-    free(costs);
 }

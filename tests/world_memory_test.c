@@ -1,48 +1,13 @@
 /* Memory that runs out in a world: the n-th allocation of a run fails, for every n. The run ends
  * with an error, or does without and takes the time that it takes otherwise; nothing crashes, hangs
  * or leaks. The linker puts our allocator before the C library's (tests/meson.build). */
+#include "lib/failing.h"
 #include "lib/worlds.h"
 #include "sim/spread.h"
 #include "sim/world_libc.h"
 
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *old, size_t bytes);
-void *__real_aligned_alloc(size_t alignment, size_t bytes);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_realloc(void *old, size_t bytes);
-void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
-char *__wrap_strdup(const char *text);
 uint8_t *__real_guard_memory_new(size_t bytes); /* images' memory on PsPIN cards, from mmap */
 uint8_t *__wrap_guard_memory_new(size_t bytes);
-
-static uint64_t allocations, fail_at; /* since it was armed; 0: none */
-
-static bool fails(void) {
-    return ++allocations == fail_at;
-}
-
-void *__wrap_malloc(size_t bytes) {
-    return fails() ? NULL : __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t count, size_t bytes) {
-    return fails() ? NULL : __real_calloc(count, bytes);
-}
-
-void *__wrap_realloc(void *old, size_t bytes) {
-    return fails() ? NULL : __real_realloc(old, bytes);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t bytes) {
-    return fails() ? NULL : __real_aligned_alloc(alignment, bytes);
-}
-
-char *__wrap_strdup(const char *text) {
-    return fails() ? NULL : __real_strdup(text);
-}
 
 uint8_t *__wrap_guard_memory_new(size_t bytes) {
     return fails() ? NULL : __real_guard_memory_new(bytes);

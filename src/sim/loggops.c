@@ -56,7 +56,7 @@ struct loggops {
     struct sim_instance sim;
     uint64_t number, now_ps; /* of the next event; of the engine */
     struct overdue overdue;
-    bool too_late, too_large;
+    bool too_late;
 
     uint32_t *freed; /* operations that two completions of one rank set free, to be ordered */
     uint32_t freed_count, freed_room;
@@ -93,11 +93,6 @@ static uint32_t trace_row_of(enum row row, unsigned number) {
     return first[row] + number;
 }
 
-static void out_of_room(struct loggops *l) {
-    l->too_large = true;
-    sim_stop(l->engine);
-}
-
 static void note(struct loggops *l, uint32_t rank, enum row row, unsigned number, const char *name,
                  uint64_t start_ps, uint64_t end_ps, uint64_t bytes, int64_t peer) {
     uint64_t length_ps = end_ps > start_ps ? end_ps - start_ps : 0;
@@ -110,7 +105,7 @@ static void note(struct loggops *l, uint32_t rank, enum row row, unsigned number
                                false,    "",        NULL};
     snprintf(box.name, sizeof box.name, "%s", name);
     if (l->timeline && !timeline_box(l->timeline, &box))
-        out_of_room(l);
+        sim_stop(l->engine);
 }
 
 /* From the cpu that sends to the one that receives. */
@@ -124,7 +119,7 @@ static void note_arrow(struct loggops *l, uint32_t from, uint32_t send, uint32_t
                     (struct trace_end){to, TRACE_CPU + op->cpu, to_ps});
     if (l->timeline && !timeline_arrow(l->timeline, (struct trace_end){from, op->cpu, from_ps},
                                        (struct trace_end){to, op->cpu, to_ps}, false))
-        out_of_room(l);
+        sim_stop(l->engine);
 }
 
 /* (s-1) times a cost per byte, in picoseconds, rounded down. For s = 0 the factor wraps, as it does
@@ -795,15 +790,14 @@ struct timeline_rows loggops_rows(const struct loggops *l) {
 }
 
 bool loggops_stopped(const struct loggops *l) {
-    return l->out_of_memory || l->too_late || l->too_large || goal_match_out_of_memory(l->match) ||
-           waiting_out_of_memory(l->waiting);
+    return l->out_of_memory || l->too_late || (l->timeline && l->timeline->lacks) ||
+           goal_match_out_of_memory(l->match) || waiting_out_of_memory(l->waiting);
 }
 
 int loggops_verdict(const struct loggops *l, struct spin_error *err) {
-    if (l->too_large)
-        return spin_fail(err, SPIN_ELIMIT,
-                         "a picture of more than %llu boxes; choose ranks or times, or run less",
-                         (unsigned long long)l->timeline->boxes);
+    int code = l->timeline ? timeline_whole(l->timeline, err) : SPIN_OK;
+    if (code)
+        return code;
     if (loggops_stopped(l) && !l->too_late)
         return spin_fail(err, SPIN_ENOMEM, "out of memory for what waits to be matched or served");
     if (l->too_late)

@@ -37,11 +37,16 @@ static bool is_most(uint64_t count, uint64_t room) {
     return count == room && room > MOST_BOXES;
 }
 
+static bool lack(struct timeline *t) {
+    t->lacks = true;
+    return false;
+}
+
 bool timeline_box(struct timeline *t, const struct timeline_box *box) {
     if (!view_shows(&t->view, box->rank, box->start_ps, box->start_ps + box->length_ps))
         return true;
     if (is_most(t->boxes, t->box_room) || !ROOM_FOR_ONE(t->box, t->boxes, t->box_room, 1024))
-        return false;
+        return lack(t);
     t->box[t->boxes++] = *box;
     return true;
 }
@@ -51,9 +56,18 @@ bool timeline_arrow(struct timeline *t, struct trace_end from, struct trace_end 
         return true;
     if (is_most(t->arrows, t->arrow_room) ||
         !ROOM_FOR_ONE(t->arrow, t->arrows, t->arrow_room, 1024))
-        return false;
+        return lack(t);
     t->arrow[t->arrows++] = (struct timeline_arrow){from, to, marked};
     return true;
+}
+
+int timeline_whole(const struct timeline *t, struct spin_error *err) {
+    bool too_many = is_most(t->boxes, t->box_room) || is_most(t->arrows, t->arrow_room);
+    return t->lacks ? spin_fail(err, too_many ? SPIN_ELIMIT : SPIN_ENOMEM,
+                                "%sa picture of more than %llu boxes; choose ranks or times, or "
+                                "run less",
+                                too_many ? "" : "out of memory for ", (unsigned long long)t->boxes)
+                    : SPIN_OK;
 }
 
 void timeline_free(struct timeline *t) {
@@ -74,7 +88,9 @@ static const char *label(const struct timeline_box *b, char *text, size_t room) 
 int timeline_trace(const struct timeline *t, const struct timeline_rows *rows, const char *path,
                    struct spin_error *err) {
     struct trace out;
-    int code = trace_open(&out, path, err);
+    int code = timeline_whole(t, err);
+    if (!code)
+        code = trace_open(&out, path, err);
     if (code)
         return code;
     for (uint32_t rank = 0; rank < rows->ranks; rank++) {
@@ -261,10 +277,13 @@ int timeline_svg(const struct timeline *t, const struct timeline_rows *rows, con
     struct drawing d = {
         .t = t, .rows = rows, .from_ps = t->view.from_ps, .end_ps = t->view.from_ps + 1};
     struct file_out file;
+    int code = timeline_whole(t, err);
+    if (code)
+        return code;
     d.y = calloc((size_t)rows->ranks * rows->rows, sizeof *d.y);
     if (!d.y)
         return spin_fail(err, SPIN_ENOMEM, "out of memory for a picture of %u ranks", rows->ranks);
-    int code = file_out_open(&file, path, err);
+    code = file_out_open(&file, path, err);
     if (!code) {
         d.out = file.stream;
         draw(&d);

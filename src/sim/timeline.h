@@ -44,11 +44,14 @@ struct timeline {
     struct timeline_box *box;
     struct timeline_arrow *arrow;
     uint64_t boxes, box_room, arrows, arrow_room;
+    bool lacks; /* something for which there was no room */
 };
 
 /* What the view does not show is not kept. False: more than fits into memory or a picture. */
 bool timeline_box(struct timeline *t, const struct timeline_box *box);
 bool timeline_arrow(struct timeline *t, struct trace_end from, struct trace_end to, bool marked);
+/* SPIN_OK, or why it does not hold all that was noted; then it is not written either. */
+int timeline_whole(const struct timeline *t, struct spin_error *err);
 void timeline_free(struct timeline *t); /* the view too */
 
 /* The rows of every rank. Those from `optional` on are drawn where they have a box. */

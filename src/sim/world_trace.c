@@ -1,6 +1,5 @@
 /* What was busy when, as pictures: a row each for a rank's CPU, the card's port out and in, DMA and
  * HPUs, and an arrow for each packet with data. And packets, as a capture. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,10 +7,10 @@
 #include "nic/wire_capture.h"
 #include "sim/world_private.h"
 
-static void too_many(struct spin_world *w) {
-    world_fail(w, SPIN_ELIMIT,
-               "a picture of more than %" PRIu64 " boxes; choose ranks or times, or run less",
-               w->timeline.boxes);
+static void not_whole(struct spin_world *w) {
+    struct spin_error err;
+    int code = timeline_whole(&w->timeline, &err);
+    world_fail(w, (enum spin_code)code, "%s", err.text);
 }
 
 static bool is_noted(const struct spin_world *w) {
@@ -32,7 +31,7 @@ static void note(struct spin_world *w, uint32_t rank, uint32_t row, const char *
                                .fault = fault};
     snprintf(box.name, sizeof box.name, "%s", name);
     if (!timeline_box(&w->timeline, &box))
-        too_many(w);
+        not_whole(w);
 }
 
 void world_note(struct spin_world *w, uint32_t rank, uint32_t row, const char *name,
@@ -49,7 +48,7 @@ void world_note_packet(struct spin_world *w, uint32_t from, uint64_t sent_ps, ui
                        uint64_t taken_ps) {
     if (is_noted(w) && !timeline_arrow(&w->timeline, (struct trace_end){from, ROW_NIC_OUT, sent_ps},
                                        (struct trace_end){to, ROW_NIC_IN, taken_ps}, false))
-        too_many(w);
+        not_whole(w);
 }
 
 static void row_name(const void *user, uint32_t row, char *name, size_t room) {
