@@ -65,6 +65,7 @@ TEST(fields_masks_and_ranges) {
     CHECK_EQ(target("udp.dport=4791 -> ctx1", eth, b, 100), 1);
     CHECK_EQ(target("udp.dport=0x12b7 -> ctx1", eth, b, 100), 1);
     CHECK_EQ(target("udp.dport=4790 -> ctx1", eth, b, 100), NIC_TO_HOST);
+    CHECK_EQ(target("\tudp.dport\t=\t4791\t->\tctx1\r\n", eth, b, 100), 1);
     CHECK_EQ(target("udp.dport=4000-4791->ctx1", eth, b, 100), 1);
     CHECK_EQ(target("udp.dport=4792-5000 -> ctx1", eth, b, 100), NIC_TO_HOST);
     CHECK_EQ(target("ipv4.src=10.0.0.1 & udp.sport=1000 -> ctx3", eth, b, 100), 3);
@@ -198,6 +199,8 @@ TEST(errors_say_line_and_column) {
     refused("udp.dport=9-5 -> ctx0", "rules:1:13: the range ends below its start");
     refused("udp.dport -> ctx0", "rules:1:11: expected '=', found '->'");
     refused("udp.dport=1/ -> ctx0", "rules:1:13: expected a mask");
+    refused("udp.dport=1/0x10000 -> ctx0", "rules:1:13: 65536 (0x10000) is over the field's limit");
+    refused("udp.dport=x\x7f -> ctx0", "found 'x'");
     refused("vlan.id=4096 -> ctx0", "limit of 4095");
     refused("vlan.id=1-4096 -> ctx0", "rules:1:11: 4096 (0x1000) is over the field's limit of");
     refused("vlan.id=1a -> ctx0", "rules:1:9: expected a number, found '1a'");

@@ -769,6 +769,33 @@ TEST(a_bad_configuration_is_refused) {
     nic_pool_free(pool);
 }
 
+/* Who makes requests is told when too many wait for their turn to a peer, and when half of them are
+ * gone, be it that they left or that the peer is lost: else it would wait for ever. */
+TEST(a_peer_with_many_requests_is_full_until_they_are_gone) {
+    for (int dies = 0; dies < 2; dies++) {
+        world = (struct nicworld){
+            .config = {.retries = 3, .mtu_bytes = 64, .window_packets = 2, .peer_requests = 4}};
+        world_begin(&world, 2, 1);
+        world_ranks(&world, 0);
+        struct node *n = &world.node[0];
+        host_post(&world.node[1], target[1], ROOM, 5, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
+        ptl_handle_md_t md = host_md(n, source[0], ROOM);
+        for (uint32_t round = 1; round <= 2; round++) {
+            world.node[1].dead = dies && round == 1;
+            for (int i = 0; i < 12; i++) {
+                struct portals_request put = host_put(md, 0, 1000, 1, 5);
+                CHECK_EQ(portals_start(n->portals, &put), PTL_OK);
+            }
+            CHECK(nic_is_full(n->nic, (struct nic_address){1, 1}));
+            CHECK_EQ(world.told_full[0], round - 1);
+            world_settle(&world);
+            CHECK(!nic_is_full(n->nic, (struct nic_address){1, 1}));
+            CHECK_EQ(world.told_full[0], round);
+        }
+        world_end(&world);
+    }
+}
+
 /* A peer that gets much does not keep another one waiting. */
 TEST(peers_take_turns) {
     world = (struct nicworld){

@@ -633,6 +633,8 @@ STEP_TEST(queues_and_counters) {
     CHECK_EQ(PtlEQWait(PTL_EQ_NONE, &ev), PTL_ARG_INVALID);
     CHECK_EQ(PtlEQWait(eq[0], NULL), PTL_ARG_INVALID);
     CHECK_EQ(PtlEQPoll(eq, 0, 0, &ev, &which), PTL_ARG_INVALID);
+    CHECK_EQ(PtlEQPoll(NULL, 2, 0, &ev, &which), PTL_ARG_INVALID);
+    CHECK_EQ(PtlEQPoll(eq, 2, 0, NULL, &which), PTL_ARG_INVALID);
     CHECK_EQ(PtlEQPoll(eq, 2, 0, &ev, NULL), PTL_ARG_INVALID);
     CHECK_EQ(PtlEQPoll(eq, 2, 0, &ev, &which), PTL_EQ_EMPTY);
     uint64_t start = w->now;

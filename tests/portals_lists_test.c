@@ -58,6 +58,34 @@ TEST(physical_sources_with_wildcards) {
     wire_free(w);
 }
 
+/* A receive for one process takes the message of that one, whichever came first. */
+TEST(unexpected_messages_of_physical_sources) {
+    struct wire *w = wire_with(PTL_NI_MATCHING | PTL_NI_PHYSICAL, NULL, &ni);
+    ptl_md_t md = {source_bytes, 64, 0, PTL_EQ_NONE, PTL_CT_NONE};
+    wire_as(w, 1);
+    CHECK_OK(PtlEQAlloc(ni, 64, &eq));
+    CHECK_OK(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &pt));
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE, 1, 0);
+    me.match_id.phys.nid = PTL_NID_ANY;
+    me.match_id.phys.pid = PTL_PID_ANY;
+    append(w, &me, PTL_OVERFLOW_LIST, NULL);
+    for (uint32_t from = 0; from < 3; from++) {
+        wire_as(w, from);
+        CHECK_OK(PtlMDBind(ni, &md, &source));
+        CHECK_OK(PtlPut(source, 0, 4 + from, 0, wire_phys(1), pt, 1, 0, NULL, 0));
+    }
+    wire_run(w);
+    me.options =
+        PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE;
+    for (uint32_t from = 3; from-- > 0;) {
+        me.match_id = wire_phys(from);
+        append(w, &me, PTL_PRIORITY_LIST, NULL);
+        CHECK_EQ(next(w, 1, PTL_EVENT_PUT_OVERFLOW).rlength, 4 + from);
+    }
+    none(w, 1);
+    wire_free(w);
+}
+
 TEST(truncation) {
     struct wire *w = pair();
     ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_NO_TRUNCATE, 5, 0);
@@ -328,6 +356,31 @@ STEP_TEST(a_receive_posted_while_the_message_arrives) {
     CHECK(next(w, 1, PTL_EVENT_AUTO_FREE).user_ptr == (void *)0xb);
     none(w, 1);
     CHECK_OK(PtlPTFree(ni, pt));
+    wire_free(w);
+}
+
+/* Whether the receive came before the end of the message or after it. */
+STEP_TEST(a_receive_is_told_that_its_message_failed) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE, 0, ~0ull);
+    append(w, &me, PTL_OVERFLOW_LIST, NULL);
+    me = entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE, 5, 0);
+    for (int late = 0; late < 2; late++) {
+        put(w, 5, 24, 0, PTL_NO_ACK_REQ);
+        struct wire_transit t = wire_begin(w, 0);
+        if (!late)
+            append(w, &me, PTL_PRIORITY_LIST, (void *)5);
+        wire_end(w, &t, (struct portals_ending){.fail = PTL_NI_SEGV});
+        if (late)
+            append(w, &me, PTL_PRIORITY_LIST, (void *)5);
+        ptl_event_t ev;
+        int code;
+        while ((code = PtlEQGet(eq, &ev)) == PTL_OK && ev.type != PTL_EVENT_PUT_OVERFLOW)
+            CHECK_EQ(ev.ni_fail_type, PTL_NI_SEGV);
+        CHECK_EQ(code, PTL_OK);
+        CHECK(ev.user_ptr == (void *)5);
+        CHECK_EQ(ev.ni_fail_type, PTL_NI_SEGV);
+    }
     wire_free(w);
 }
 

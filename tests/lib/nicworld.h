@@ -79,6 +79,7 @@ struct nicworld {
     uint32_t corruption;     /* of 1000: arrives, with a bit changed, at a link that sees it */
     uint32_t run_bytes;      /* that may be sent in place, at once */
     uint64_t runs, unreadable_runs; /* sent, of more than one packet; not sent */
+    uint64_t told_full[2];          /* that a peer is not, or is, full of requests */
     bool lent_in;    /* packets arrive in memory of the driver, and are there for the call only */
     bool at_once;    /* what is asked of the driver is mostly done at once, */
     uint32_t faults; /* host memory that is not there, of 1000 moves */
@@ -371,6 +372,12 @@ __attribute__((unused)) static uint32_t world_in_place(void *context, struct nic
     return ((struct node *)context)->world->run_bytes;
 }
 
+__attribute__((unused)) static void world_full(void *context, struct nic_address peer, bool full) {
+    struct node *n = context;
+    CHECK_EQ(nic_is_full(n->nic, peer), full);
+    n->world->told_full[full]++;
+}
+
 static const struct nic_driver world_driver __attribute__((unused)) = {.slot = world_slot,
                                                                        .in_place = world_in_place,
                                                                        .send = world_send,
@@ -378,7 +385,8 @@ static const struct nic_driver world_driver __attribute__((unused)) = {.slot = w
                                                                        .use = world_use,
                                                                        .run = world_start,
                                                                        .resume = world_resume,
-                                                                       .raise = world_raise};
+                                                                       .raise = world_raise,
+                                                                       .full = world_full};
 
 __attribute__((unused)) static void world_actions(struct nicworld *w, struct node *n) {
     nic_progress(n->nic, w->now);
