@@ -396,6 +396,17 @@ TEST(packets_for_the_host) {
     unlink(path);
 }
 
+/* Ours have PsPIN's byte order, in which no length is right for a rule. */
+TEST(packets_that_lie_about_their_lengths_are_counted) {
+    load(&w, "empty", "empty_ph", NULL);
+    GOOD(spin_card_add_context(w.card, &w.context, &w.number, &err));
+    GOOD(spin_card_match(w.card, "rules", "any -> ctx0", &err));
+    GOOD(run(&w, (struct spin_card_options){.next = next}));
+    CHECK_EQ(w.result.malformed, PACKETS);
+    CHECK_EQ(w.result.completed, PACKETS);
+    unload(&w);
+}
+
 static bool strange(void *user, struct spin_card_packet *p) {
     struct world *world = user;
     if (!next(user, p))
@@ -459,6 +470,13 @@ TEST(what_is_refused) {
     CHECK_EQ(run(&w, nothing), SPIN_EARG);
     CHECK_EQ(run(&w, (struct spin_card_options){.traffic = "gen:", .next = next}), SPIN_EARG);
     CHECK_EQ(run(&w, (struct spin_card_options){.traffic = "gen:packets=x"}), SPIN_EARG);
+    const char *more[70] = {NULL};
+    for (int i = 0; i < 69; i++)
+        more[i] = "gen:packets=2";
+    gen.more_traffic = more;
+    CHECK_EQ(run(&w, gen), SPIN_ELIMIT);
+    CHECK_HAS(err.text, "more than 64 traffic specs");
+    gen.more_traffic = NULL;
     CHECK_EQ(spin_card_match(w.card, "rules", "any -> ctx1", &err), SPIN_EFORMAT);
     CHECK_HAS(err.text, "rules:1:");
     GOOD(spin_card_match(w.card, "rules", "any -> ctx0", &err));

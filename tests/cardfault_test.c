@@ -288,12 +288,12 @@ static void build_with_timeouts(struct world *w) {
     GOOD(card_add_context(w->card, &w->context, &w->number, &err));
 }
 
-TEST(the_victim_is_pseudo_least_recent) {
-    static const uint32_t order[] = {0, 1, 2, 0, 0, 2, 1}, victims[] = {2, 0, 1};
-    static const uint64_t expected_us[] = {15, 15, 16};
+/* A packet of these messages every microsecond, until all three are given up. */
+static void check_victims(const uint32_t *order, uint32_t count, const uint32_t *victims,
+                          const uint64_t *expected_us) {
     struct world *w = world_new();
     build_with_timeouts(w);
-    for (uint32_t us = 0; us < 7; us++)
+    for (uint32_t us = 0; us < count; us++)
         add(w, order[us], 64, false, us * 1000000ull);
     run(w);
     CHECK_EQ(w->faults, 3);
@@ -302,6 +302,20 @@ TEST(the_victim_is_pseudo_least_recent) {
         CHECK_EQ(given_up_ps[i], expected_us[i] * 1000000);
     }
     world_free(w);
+}
+
+TEST(the_victim_is_pseudo_least_recent) {
+    static const uint32_t order[] = {0, 1, 2, 0, 0, 2, 1}, victims[] = {2, 0, 1};
+    static const uint64_t expected_us[] = {15, 15, 16};
+    check_victims(order, 7, victims, expected_us);
+}
+
+/* The hand passes 2, which had a packet since it came by, and stops at 0; the next time it stops at
+ * 2. */
+TEST(a_message_with_packets_has_a_second_chance) {
+    static const uint32_t order[] = {0, 1, 2, 0, 2, 1}, victims[] = {0, 2, 1};
+    static const uint64_t expected_us[] = {13, 14, 15};
+    check_victims(order, 6, victims, expected_us);
 }
 
 /* Messages 2, 1 and 4 get packets in turn, 3 is over, 0 is silent. A tree of bits would name 2 and
