@@ -1,32 +1,32 @@
 #include "mpi_algorithm.h"
 
-uint64_t block_bytes(const struct blocks *b, int rank) {
+uint64_t block_bytes(const struct mpi_blocks *b, int rank) {
     if (!b->counts)
         return b->bytes;
     return trace_bytes(b->counts[rank], b->types ? b->types[rank] : b->type);
 }
 
-static uint32_t deliver(const struct collective *c, int to, uint64_t bytes) {
+static uint32_t deliver(const struct mpi_collective *c, int to, uint64_t bytes) {
     return trace_add(TRACE_SEND, (uint32_t)c->comm->world[to], bytes, c->key);
 }
 
-static uint32_t receive(const struct collective *c, int from, uint64_t bytes) {
+static uint32_t receive(const struct mpi_collective *c, int from, uint64_t bytes) {
     return trace_add(TRACE_RECV, (uint32_t)c->comm->world[from], bytes, c->key);
 }
 
-static void exchange(const struct collective *c, int to, uint64_t out, int from, uint64_t in) {
+static void exchange(const struct mpi_collective *c, int to, uint64_t out, int from, uint64_t in) {
     uint32_t received = receive(c, from, in), sent = deliver(c, to, out);
     trace_wait(sent);
     trace_wait(received);
 }
 
 /* The rank that is `distance` further, round the ring. */
-static int further(const struct collective *c, int rank, int distance) {
+static int further(const struct mpi_collective *c, int rank, int distance) {
     int size = c->comm->size;
     return (int)(((int64_t)rank + distance + size) % size);
 }
 
-void collective_barrier(const struct collective *c) {
+void collective_barrier(const struct mpi_collective *c) {
     int rank = c->comm->rank;
     for (int d = 1; d < c->comm->size; d *= 2)
         exchange(c, further(c, rank, d), 1, further(c, rank, -d), 1);
@@ -34,7 +34,7 @@ void collective_barrier(const struct collective *c) {
 
 /* The lowest bit of a rank's distance from the root leads to its parent; those below it to its
  * children. */
-static int parent_bit(const struct collective *c, int relative) {
+static int parent_bit(const struct mpi_collective *c, int relative) {
     int bit = 1;
     while (bit < c->comm->size && !(relative & bit))
         bit *= 2;
@@ -42,13 +42,13 @@ static int parent_bit(const struct collective *c, int relative) {
 }
 
 /* Ranks below the child at this bit, itself included. */
-static uint64_t subtree(const struct collective *c, int child, int bit) {
+static uint64_t subtree(const struct mpi_collective *c, int child, int bit) {
     int rest = c->comm->size - child;
     return (uint64_t)(rest < bit ? rest : bit);
 }
 
 /* Down a binomial tree: `bytes` to each child, times the ranks below it (each). */
-static void tree_down(const struct collective *c, int root, uint64_t bytes, bool each) {
+static void tree_down(const struct mpi_collective *c, int root, uint64_t bytes, bool each) {
     int relative = further(c, c->comm->rank, -root), bit = parent_bit(c, relative);
     if (relative)
         trace_wait(receive(c, further(c, relative - bit, root),
@@ -59,7 +59,7 @@ static void tree_down(const struct collective *c, int root, uint64_t bytes, bool
                                each ? bytes * subtree(c, relative + bit, bit) : bytes));
 }
 
-static void tree_up(const struct collective *c, int root, uint64_t bytes, bool each) {
+static void tree_up(const struct mpi_collective *c, int root, uint64_t bytes, bool each) {
     int relative = further(c, c->comm->rank, -root), last = parent_bit(c, relative);
     for (int bit = 1; bit < last; bit *= 2)
         if (relative + bit < c->comm->size)
@@ -70,25 +70,25 @@ static void tree_up(const struct collective *c, int root, uint64_t bytes, bool e
                            each ? bytes * subtree(c, relative, last) : bytes));
 }
 
-void collective_bcast(const struct collective *c, int root, uint64_t bytes) {
+void collective_bcast(const struct mpi_collective *c, int root, uint64_t bytes) {
     tree_down(c, root, bytes, false);
 }
 
-void collective_reduce(const struct collective *c, int root, uint64_t bytes) {
+void collective_reduce(const struct mpi_collective *c, int root, uint64_t bytes) {
     tree_up(c, root, bytes, false);
 }
 
-void collective_scatter(const struct collective *c, int root, uint64_t bytes) {
+void collective_scatter(const struct mpi_collective *c, int root, uint64_t bytes) {
     tree_down(c, root, bytes, true);
 }
 
-void collective_gather(const struct collective *c, int root, uint64_t bytes) {
+void collective_gather(const struct mpi_collective *c, int root, uint64_t bytes) {
     tree_up(c, root, bytes, true);
 }
 
 /* ---- round the ring: step i hands on block (rank + first - i) ---- */
 
-static void ring(const struct collective *c, const struct blocks *b, int first) {
+static void ring(const struct mpi_collective *c, const struct mpi_blocks *b, int first) {
     int rank = c->comm->rank, size = c->comm->size;
     for (int i = 0; i < size - 1; i++) {
         int out = further(c, rank, first - i), in = further(c, rank, first - i - 1);
@@ -97,16 +97,16 @@ static void ring(const struct collective *c, const struct blocks *b, int first) 
     }
 }
 
-void collective_allgather(const struct collective *c, const struct blocks *all) {
+void collective_allgather(const struct mpi_collective *c, const struct mpi_blocks *all) {
     ring(c, all, 0);
 }
 
-void collective_reduce_scatter(const struct collective *c, const struct blocks *all) {
+void collective_reduce_scatter(const struct mpi_collective *c, const struct mpi_blocks *all) {
     ring(c, all, -1);
 }
 
 /* Ranks beyond the largest power of two give what they have to a partner, and get the result. */
-static void doubling(const struct collective *c, uint64_t bytes) {
+static void doubling(const struct mpi_collective *c, uint64_t bytes) {
     int rank = c->comm->rank, size = c->comm->size, power = 1;
     while (power * 2 <= size)
         power *= 2;
@@ -124,19 +124,19 @@ static void doubling(const struct collective *c, uint64_t bytes) {
         trace_wait(deliver(c, rank + power, bytes));
 }
 
-void collective_allreduce(const struct collective *c, uint64_t bytes) {
+void collective_allreduce(const struct mpi_collective *c, uint64_t bytes) {
     if (bytes <= RING_FROM) {
         doubling(c, bytes);
         return;
     }
     uint64_t pieces = (uint64_t)c->comm->size;
-    const struct blocks piece = {.bytes = (bytes + pieces - 1) / pieces};
+    const struct mpi_blocks piece = {.bytes = (bytes + pieces - 1) / pieces};
     ring(c, &piece, -1);
     ring(c, &piece, 0);
 }
 
-void collective_gatherv(const struct collective *c, int root, uint64_t own,
-                        const struct blocks *all) {
+void collective_gatherv(const struct mpi_collective *c, int root, uint64_t own,
+                        const struct mpi_blocks *all) {
     int rank = c->comm->rank, size = c->comm->size;
     if (rank != root) {
         trace_wait(deliver(c, root, own));
@@ -151,8 +151,8 @@ void collective_gatherv(const struct collective *c, int root, uint64_t own,
         trace_wait(first + (uint32_t)i - 1);
 }
 
-void collective_scatterv(const struct collective *c, int root, uint64_t own,
-                         const struct blocks *all) {
+void collective_scatterv(const struct mpi_collective *c, int root, uint64_t own,
+                         const struct mpi_blocks *all) {
     int rank = c->comm->rank;
     if (rank != root) {
         trace_wait(receive(c, root, own));
@@ -162,8 +162,8 @@ void collective_scatterv(const struct collective *c, int root, uint64_t own,
         trace_wait(deliver(c, further(c, rank, i), block_bytes(all, further(c, rank, i))));
 }
 
-void collective_alltoall(const struct collective *c, const struct blocks *out,
-                         const struct blocks *in) {
+void collective_alltoall(const struct mpi_collective *c, const struct mpi_blocks *out,
+                         const struct mpi_blocks *in) {
     int rank = c->comm->rank;
     for (int i = 1; i < c->comm->size; i++) {
         int to = further(c, rank, i), from = further(c, rank, -i);
@@ -171,7 +171,7 @@ void collective_alltoall(const struct collective *c, const struct blocks *out,
     }
 }
 
-void collective_scan(const struct collective *c, uint64_t bytes) {
+void collective_scan(const struct mpi_collective *c, uint64_t bytes) {
     int rank = c->comm->rank;
     for (int64_t d = 1; d < c->comm->size; d *= 2) {
         uint32_t received = TRACE_NONE, sent = TRACE_NONE;
@@ -184,9 +184,9 @@ void collective_scan(const struct collective *c, uint64_t bytes) {
     }
 }
 
-void collective_neighbors(const struct collective *c, const int *to, int outs,
-                          const struct blocks *out, const int *from, int ins,
-                          const struct blocks *in) {
+void collective_neighbors(const struct mpi_collective *c, const int *to, int outs,
+                          const struct mpi_blocks *out, const int *from, int ins,
+                          const struct mpi_blocks *in) {
     uint32_t first = TRACE_NONE, last = TRACE_NONE;
     for (int i = 0; i < ins + outs; i++) {
         int peer = i < ins ? from[i] : to[i - ins];

@@ -20,7 +20,7 @@ static bool is_second(const char *name, const char *first, const char *second) {
     return text && strcmp(text, second) == 0;
 }
 
-static void read_options(struct trace *t) {
+static void read_options(struct mpi_trace *t) {
     const char *scale = variable("OPENSPIN_GOAL_SCALE"),
                *shortest = variable("OPENSPIN_GOAL_SHORTEST");
     char *end = NULL;
@@ -35,7 +35,7 @@ static void read_options(struct trace *t) {
 }
 
 static void begin(void) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     const char *path = variable("OPENSPIN_GOAL");
     if (!path)
         return;

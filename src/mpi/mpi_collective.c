@@ -10,7 +10,7 @@
 /* A nonblocking collective is between two empty operations: what follows the call goes on from the
  * first, and its request stands for the second. */
 struct noted {
-    struct collective c;
+    struct mpi_collective c;
     uint32_t entry;
 };
 
@@ -27,7 +27,7 @@ static bool note_begin(struct noted *n, MPI_Comm comm, bool blocking) {
 }
 
 static void note_request(struct noted *n, MPI_Request request) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     uint32_t done = trace_add(TRACE_CALC, 0, 0, 0);
     if (done == TRACE_NONE || n->entry == TRACE_NONE)
         return;
@@ -38,7 +38,7 @@ static void note_request(struct noted *n, MPI_Request request) {
 #define OPEN(...) __VA_ARGS__
 /* The call and its nonblocking form; what follows notes its messages in `n.c`. */
 #define COLLECTIVE(Name, name, PARAMETERS, ARGUMENTS, ...)                                         \
-    static void note_##name(struct collective *c, OPEN PARAMETERS) {                               \
+    static void note_##name(struct mpi_collective *c, OPEN PARAMETERS) {                           \
         __VA_ARGS__                                                                                \
     }                                                                                              \
     int MPI_##Name(OPEN PARAMETERS) {                                                              \
@@ -89,12 +89,12 @@ COLLECTIVE(Reduce_scatter, reduce_scatter,
            (const void *data, void *result, const int *counts, MPI_Datatype type, MPI_Op op,
             MPI_Comm comm),
            (data, result, counts, type, op, comm),
-           collective_reduce_scatter(c, &(struct blocks){.counts = counts, .type = type});)
+           collective_reduce_scatter(c, &(struct mpi_blocks){.counts = counts, .type = type});)
 
 COLLECTIVE(Reduce_scatter_block, reduce_scatter_block,
            (const void *data, void *result, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
            (data, result, count, type, op, comm),
-           collective_reduce_scatter(c, &(struct blocks){.bytes = trace_bytes(count, type)});)
+           collective_reduce_scatter(c, &(struct mpi_blocks){.bytes = trace_bytes(count, type)});)
 
 /* Parameters of the calls that have a block to send and one to receive, of one size or of many. */
 #define OUT      const void *out, int out_count, MPI_Datatype out_type
@@ -105,9 +105,9 @@ COLLECTIVE(Reduce_scatter_block, reduce_scatter_block,
     const void *out, const int *out_counts, const int *out_at, const MPI_Datatype *out_types
 #define IN_WITH void *in, const int *in_counts, const int *in_at, const MPI_Datatype *in_types
 
-#define ONE(way)  ((struct blocks){.bytes = trace_bytes(way##_count, way##_type)})
-#define MANY(way) ((struct blocks){.counts = way##_counts, .type = way##_type})
-#define WITH(way) ((struct blocks){.counts = way##_counts, .types = way##_types})
+#define ONE(way)  ((struct mpi_blocks){.bytes = trace_bytes(way##_count, way##_type)})
+#define MANY(way) ((struct mpi_blocks){.counts = way##_counts, .type = way##_type})
+#define WITH(way) ((struct mpi_blocks){.counts = way##_counts, .types = way##_types})
 
 COLLECTIVE(Gather, gather, (OUT, IN, int root, MPI_Comm comm),
            (out, out_count, out_type, in, in_count, in_type, root, comm),
@@ -197,8 +197,8 @@ static bool neighbors_of(MPI_Comm comm, int rank, struct neighbors *n) {
     return true;
 }
 
-static void note_neighbors(const struct collective *c, MPI_Comm comm, const struct blocks *out,
-                           const struct blocks *in) {
+static void note_neighbors(const struct mpi_collective *c, MPI_Comm comm,
+                           const struct mpi_blocks *out, const struct mpi_blocks *in) {
     struct neighbors n;
     if (!neighbors_of(comm, c->comm->rank, &n))
         return;

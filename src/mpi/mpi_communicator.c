@@ -20,7 +20,7 @@ static int *world_ranks(MPI_Comm comm, int size, int *world) {
 }
 
 void trace_comm_add(MPI_Comm comm) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     if (comm == MPI_COMM_NULL || !t->path)
         return;
     int size, between;
@@ -49,14 +49,14 @@ void trace_comm_add(MPI_Comm comm) {
 }
 
 void trace_comm_begin(void) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &t->comm_keyval, NULL);
     trace_comm_add(MPI_COMM_WORLD); /* with the id 0 */
     trace_comm_add(MPI_COMM_SELF);
 }
 
 struct trace_comm *trace_comm(MPI_Comm comm) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     void *found;
     int there = 0;
     if (!t->on)

@@ -15,7 +15,7 @@ uint32_t trace_recv(struct trace_comm *comm, int from, int tag, uint64_t bytes) 
 }
 
 void trace_resolve(uint32_t op, const struct trace_comm *comm, MPI_Status *status) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     int cancelled = 0, bytes;
     if (!t->on || op == TRACE_NONE || !comm)
         return;

@@ -11,19 +11,19 @@
 /* A loop around MPI_Test takes less than this for an iteration; its time is waiting. */
 #define POLL_NS 1000
 
-struct trace *trace_of_process(void) {
-    static struct trace trace;
+struct mpi_trace *trace_of_process(void) {
+    static struct mpi_trace trace;
     return &trace;
 }
 
-static uint64_t now_ns(const struct trace *t) {
+static uint64_t now_ns(const struct mpi_trace *t) {
     struct timespec now;
     clock_gettime(t->wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 void trace_enter(void) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     if (!t->on)
         return;
     uint64_t passed = now_ns(t) - t->since_ns;
@@ -32,7 +32,7 @@ void trace_enter(void) {
 }
 
 void trace_leave(void) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     t->polled = false;
     t->since_ns = now_ns(t);
 }
@@ -43,7 +43,7 @@ void trace_leave_in_vain(void) {
 }
 
 void trace_fail(const char *format, ...) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     t->on = false;
     if (t->failed[0])
         return;
@@ -72,7 +72,7 @@ static void edge_add(struct trace_edges *edges, struct trace_edge edge) {
         edges->list[edges->count++] = edge;
 }
 
-static uint32_t op_add(struct trace *t, struct trace_op op) {
+static uint32_t op_add(struct mpi_trace *t, struct trace_op op) {
     if (!trace_room((void **)&t->ops, &t->op_room, t->op_count, sizeof op))
         return TRACE_NONE;
     op.first_edge = t->edges.count;
@@ -85,7 +85,7 @@ static uint32_t op_add(struct trace *t, struct trace_op op) {
 }
 
 /* Computation so far comes before what follows. */
-static void flush_calc(struct trace *t) {
+static void flush_calc(struct mpi_trace *t) {
     bool counts = t->calc_ns >= t->shortest_ns;
     uint64_t size = counts ? (uint64_t)((double)t->calc_ns * t->scale + 0.5) : 0;
     t->calc_ns = 0;
@@ -94,7 +94,7 @@ static void flush_calc(struct trace *t) {
 }
 
 uint32_t trace_add(enum trace_type type, uint32_t peer, uint64_t size, uint32_t key) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     if (!t->on)
         return TRACE_NONE;
     flush_calc(t);
@@ -102,7 +102,7 @@ uint32_t trace_add(enum trace_type type, uint32_t peer, uint64_t size, uint32_t 
 }
 
 void trace_wait(uint32_t op) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     if (!t->on || op == TRACE_NONE)
         return;
     flush_calc(t);
@@ -114,12 +114,12 @@ void trace_wait(uint32_t op) {
 }
 
 static int key_order(const void *a, const void *b) {
-    const struct trace *t = trace_of_process();
+    const struct mpi_trace *t = trace_of_process();
     return memcmp(&t->keys[*(const uint32_t *)a], &t->keys[*(const uint32_t *)b], sizeof *t->keys);
 }
 
 uint32_t trace_key(const struct trace_comm *comm, int collective, int tag) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     uint32_t *own = malloc(sizeof *own);
     if (!own || !trace_room((void **)&t->keys, &t->key_room, t->key_count, sizeof *t->keys)) {
         free(own);

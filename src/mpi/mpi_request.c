@@ -10,7 +10,7 @@ static int order(const void *a, const void *b) {
 }
 
 void trace_request_add(struct trace_request request) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     if (!t->on || request.handle == MPI_REQUEST_NULL)
         return;
     struct trace_request *own = malloc(sizeof *own);
@@ -26,7 +26,7 @@ void trace_request_add(struct trace_request request) {
 }
 
 static struct trace_request *find(MPI_Request handle) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     if (!t->on || handle == MPI_REQUEST_NULL)
         return NULL;
     struct trace_request **found = tfind(&handle, &t->request_tree, order);

@@ -46,7 +46,7 @@ struct trace_edges {
     uint32_t count, room;
 };
 
-struct trace {
+struct mpi_trace {
     bool on;
     bool wildcards;       /* receives from anybody stay so */
     bool wall;            /* which clock measures computation */
@@ -67,7 +67,7 @@ struct trace {
     char *path;
     char failed[200]; /* why there will be no schedule */
 };
-struct trace *trace_of_process(void);
+struct mpi_trace *trace_of_process(void);
 
 /* ---- recording (mpi_record.c) ---- */
 

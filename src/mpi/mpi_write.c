@@ -81,7 +81,7 @@ static void gathered_free(struct gathered *g) {
 }
 
 /* The numbers of this rank's keys; NULL on all ranks if rank 0 has no memory. */
-static uint32_t *agree_on_tags(struct trace *t) {
+static uint32_t *agree_on_tags(struct mpi_trace *t) {
     struct gathered g = {0};
     int count = (int)t->key_count, good = 1;
     uint32_t *own = malloc(((size_t)count + 1) * sizeof *own);
@@ -112,7 +112,7 @@ static uint32_t *agree_on_tags(struct trace *t) {
 
 /* ---- text ---- */
 
-static void print_op(const struct trace *t, uint32_t i, const uint32_t *numbers, FILE *out) {
+static void print_op(const struct mpi_trace *t, uint32_t i, const uint32_t *numbers, FILE *out) {
     const struct trace_op *o = &t->ops[i];
     if (o->type == TRACE_CALC)
         fprintf(out, "l%u: calc %" PRIu64 "\n", i + 1, o->size);
@@ -131,7 +131,7 @@ static void print_op(const struct trace *t, uint32_t i, const uint32_t *numbers,
 }
 
 /* This rank as text, in new memory; NULL: there is none. */
-static char *rank_text(const struct trace *t, const uint32_t *numbers, size_t *length) {
+static char *rank_text(const struct mpi_trace *t, const uint32_t *numbers, size_t *length) {
     char *text = NULL;
     FILE *out = open_memstream(&text, length);
     if (!out)
@@ -170,7 +170,7 @@ static bool take_over(int from, char *piece, FILE *out) {
     return out != NULL;
 }
 
-static void write_file(const struct trace *t, const char *text, size_t length, char *piece) {
+static void write_file(const struct mpi_trace *t, const char *text, size_t length, char *piece) {
     size_t room = strlen(t->path) + 32;
     char *part = malloc(room);
     FILE *out = NULL;
@@ -196,7 +196,7 @@ static void write_file(const struct trace *t, const char *text, size_t length, c
 }
 
 /* Whether all ranks have a schedule; rank 0 says why one has not. */
-static bool all_good(struct trace *t) {
+static bool all_good(struct mpi_trace *t) {
     int first = t->failed[0] ? t->rank : t->ranks, all;
     PMPI_Allreduce(&first, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (all == t->ranks)
@@ -208,7 +208,7 @@ static bool all_good(struct trace *t) {
 }
 
 void trace_write(void) {
-    struct trace *t = trace_of_process();
+    struct mpi_trace *t = trace_of_process();
     trace_wait(trace_add(TRACE_CALC, 0, 0, 0)); /* computation after the last message */
     t->on = false;
     if (!all_good(t))

@@ -154,7 +154,7 @@ struct onlookers {
 
 static int look_on(struct onlookers *o, const struct spin_goal *goal,
                    const struct spin_goal_options *options, struct spin_error *err) {
-    int code = view_new(&o->timeline.view, &options->view, goal->num_ranks, err);
+    int code = timeline_view_new(&o->timeline.view, &options->view, goal->num_ranks, err);
     return !code && options->trace ? trace_open(&o->trace, options->trace, err) : code;
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-int scan_fail(struct scan *s, const char *where, const char *format, ...) {
+int scan_fail(struct goal_scan *s, const char *where, const char *format, ...) {
     char text[300];
     va_list args;
     va_start(args, format);
@@ -15,7 +15,7 @@ int scan_fail(struct scan *s, const char *where, const char *format, ...) {
                      (unsigned long long)(where - s->line_start + 1), text);
 }
 
-int scan_expected(struct scan *s, const char *where, const char *what) {
+int scan_expected(struct goal_scan *s, const char *where, const char *what) {
     if (where >= s->end)
         return scan_fail(s, where, "expected %s, found the end of the file", what);
     if (*where == '\n')
@@ -28,7 +28,7 @@ int scan_expected(struct scan *s, const char *where, const char *what) {
     return scan_fail(s, where, "expected %s, found '%.*s'", what, length, where);
 }
 
-int scan_comment(struct scan *s) {
+int scan_comment(struct goal_scan *s) {
     if (s->at[1] == '/') {
         const char *end = memchr(s->at, '\n', (size_t)(s->end - s->at));
         s->at = end ? end : s->end;
@@ -53,7 +53,7 @@ int scan_comment(struct scan *s) {
     return scan_fail(s, from, "comment is not closed: '*/' is missing");
 }
 
-int scan_number(struct scan *s, const char *what, uint64_t most, uint64_t *value) {
+int scan_number(struct goal_scan *s, const char *what, uint64_t most, uint64_t *value) {
     if (!scan_blanks(s))
         return SPIN_EFORMAT;
     const char *from = s->at;
@@ -77,7 +77,7 @@ int scan_number(struct scan *s, const char *what, uint64_t most, uint64_t *value
     return 0;
 }
 
-int scan_number_or_any(struct scan *s, const char *what, uint64_t most, uint32_t *value) {
+int scan_number_or_any(struct goal_scan *s, const char *what, uint64_t most, uint32_t *value) {
     if (!scan_blanks(s))
         return SPIN_EFORMAT;
     if (s->at[0] == '-' && s->at[1] == '1' && !scan_is_digit(s->at[2])) {
@@ -92,7 +92,7 @@ int scan_number_or_any(struct scan *s, const char *what, uint64_t most, uint32_t
     return code;
 }
 
-int scan_keyword(struct scan *s, const char *word) {
+int scan_keyword(struct goal_scan *s, const char *word) {
     if (!scan_blanks(s))
         return SPIN_EFORMAT;
     if (scan_prefix(s, word, strlen(word)))
@@ -102,12 +102,12 @@ int scan_keyword(struct scan *s, const char *word) {
     return scan_expected(s, s->at, what);
 }
 
-int scan_bytes(struct scan *s, uint64_t *bytes) {
+int scan_bytes(struct goal_scan *s, uint64_t *bytes) {
     int code = scan_number(s, "a number of bytes", UINT64_MAX, bytes);
     return code ? code : scan_keyword(s, "b");
 }
 
-int scan_rank(struct scan *s, const char *what, uint32_t *rank) {
+int scan_rank(struct goal_scan *s, const char *what, uint32_t *rank) {
     if (!scan_blanks(s))
         return SPIN_EFORMAT;
     const char *from = s->at;

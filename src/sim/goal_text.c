@@ -23,28 +23,29 @@ struct labels {
 static inline bool labels_holds(const struct labels *t, const struct label *slot) {
     return slot->stamp == t->stamp;
 }
-static inline struct word labels_key(const struct labels *t, const struct label *slot) {
+static inline struct goal_word labels_key(const struct labels *t, const struct label *slot) {
     (void)t;
-    return (struct word){slot->at, slot->length, slot->hash};
+    return (struct goal_word){slot->at, slot->length, slot->hash};
 }
-static inline uint64_t labels_hash(const struct labels *t, struct word w) {
+static inline uint64_t labels_hash(const struct labels *t, struct goal_word w) {
     (void)t;
     return w.hash * 0xd6e8feb86659fd93ull; /* it sets words such as l1, l2 well apart */
 }
-static inline bool labels_same(const struct labels *t, const struct label *slot, struct word w) {
+static inline bool labels_same(const struct labels *t, const struct label *slot,
+                               struct goal_word w) {
     (void)t;
     return slot->hash == w.hash && slot->length == w.length &&
            memcmp(slot->at, w.at, w.length) == 0;
 }
-HASH_TABLE(labels, struct labels, struct label, struct word);
+HASH_TABLE(labels, struct labels, struct label, struct goal_word);
 
-static int no_memory(struct scan *s) {
+static int no_memory(struct goal_scan *s) {
     return spin_fail(s->err, SPIN_ENOMEM,
                      "%s:%u: out of memory, or over the limit of %u operations or dependencies",
                      s->name, s->line, GOAL_MAX_OPS);
 }
 
-static int define(struct scan *s, struct labels *t, struct word w, uint32_t op) {
+static int define(struct goal_scan *s, struct labels *t, struct goal_word w, uint32_t op) {
     if (!labels_room(&t->table, t))
         return no_memory(s);
     struct label *slot = labels_slot(&t->table, t, w);
@@ -56,7 +57,7 @@ static int define(struct scan *s, struct labels *t, struct word w, uint32_t op) 
     return 0;
 }
 
-static int look_up(struct scan *s, const struct labels *t, struct word w, uint32_t *op) {
+static int look_up(struct goal_scan *s, const struct labels *t, struct goal_word w, uint32_t *op) {
     const struct label *slot = labels_slot(&t->table, t, w);
     if (slot->stamp != t->stamp)
         return scan_fail(s, w.at, "label '%.*s' is not defined in this rank",
@@ -66,7 +67,7 @@ static int look_up(struct scan *s, const struct labels *t, struct word w, uint32
 }
 
 /* ["tag" (INT|-1)] ["cpu" INT] ["nic" INT], in that order. */
-static int attributes(struct scan *s, struct goal_op *op, bool message) {
+static int attributes(struct goal_scan *s, struct goal_op *op, bool message) {
     for (int place = message ? 0 : 1;;) {
         if (!scan_blanks(s))
             return SPIN_EFORMAT;
@@ -97,7 +98,7 @@ static int attributes(struct scan *s, struct goal_op *op, bool message) {
 }
 
 /* The type that a word names, 0 for none. */
-static unsigned type_of(struct word w) {
+static unsigned type_of(struct goal_word w) {
     if (WORD_IS(w, "send"))
         return GOAL_SEND;
     if (WORD_IS(w, "recv"))
@@ -113,7 +114,7 @@ static unsigned type_of(struct word w) {
 }
 
 /* The type that follows a label and its colon; there the word cannot be another label. */
-static unsigned type_after_label(struct scan *s) {
+static unsigned type_after_label(struct goal_scan *s) {
     if (SCAN_PREFIX(s, "send"))
         return GOAL_SEND;
     if (SCAN_PREFIX(s, "recv"))
@@ -125,7 +126,7 @@ static unsigned type_after_label(struct scan *s) {
     return type_of(scan_word(s));
 }
 
-static int send_or_receive(struct scan *s, struct goal_op *op) {
+static int send_or_receive(struct goal_scan *s, struct goal_op *op) {
     int code = scan_bytes(s, &op->size);
     if (code || (code = scan_keyword(s, op->type == GOAL_SEND ? "to" : "from")))
         return code;
@@ -141,7 +142,7 @@ static int send_or_receive(struct scan *s, struct goal_op *op) {
 }
 
 /* The operation whose word was read. */
-static int operation(struct scan *s, unsigned type, uint32_t *index) {
+static int operation(struct goal_scan *s, unsigned type, uint32_t *index) {
     struct goal_op op = {.type = (uint8_t)type};
     struct goal_portals portals;
     int code;
@@ -159,13 +160,13 @@ static int operation(struct scan *s, unsigned type, uint32_t *index) {
     return 0;
 }
 
-static int dependency(struct scan *s, const struct labels *t, struct word after) {
+static int dependency(struct goal_scan *s, const struct labels *t, struct goal_word after) {
     bool on_start = SCAN_PREFIX(s, "irequires");
     if (!on_start)
         s->at += sizeof "requires" - 1; /* verb_follows has seen it */
     if (!scan_blanks(s))
         return SPIN_EFORMAT;
-    struct word before = scan_word(s);
+    struct goal_word before = scan_word(s);
     if (before.length == 0)
         return scan_expected(s, s->at, "a label");
     uint32_t a = 0, b = 0;
@@ -176,7 +177,7 @@ static int dependency(struct scan *s, const struct labels *t, struct word after)
 }
 
 /* Whether the next word makes the one before it a label, whatever it is. */
-static bool verb_follows(struct scan *s) {
+static bool verb_follows(struct goal_scan *s) {
     const char *from = s->at;
     bool follows = SCAN_PREFIX(s, "requires") || SCAN_PREFIX(s, "irequires");
     s->at = from;
@@ -184,8 +185,8 @@ static bool verb_follows(struct scan *s) {
 }
 
 /* [LABEL ":"] op | LABEL ("requires"|"irequires") LABEL */
-static int statement(struct scan *s, struct labels *t) {
-    struct word first = scan_word(s);
+static int statement(struct goal_scan *s, struct labels *t) {
+    struct goal_word first = scan_word(s);
     if (first.length == 0)
         return scan_expected(s, s->at, "an operation, a label or '}'");
     if (!scan_blanks(s))
@@ -209,7 +210,7 @@ static int statement(struct scan *s, struct labels *t) {
     return scan_expected(s, s->at, "':', 'requires' or 'irequires' after a label");
 }
 
-static int rank_block(struct scan *s, struct labels *t) {
+static int rank_block(struct goal_scan *s, struct labels *t) {
     uint32_t expected = s->goal->ranks_done, rank;
     const char *from = s->at;
     int code;
@@ -258,7 +259,7 @@ static int rank_block(struct scan *s, struct labels *t) {
     return 0;
 }
 
-static int whole_file(struct scan *s, struct labels *t) {
+static int whole_file(struct goal_scan *s, struct labels *t) {
     uint64_t ranks;
     if (!hash_table_reserve(&t->table, sizeof(struct label), FEW_LABELS))
         return no_memory(s);
@@ -293,7 +294,7 @@ static int whole_file(struct scan *s, struct labels *t) {
 
 int goal_read_text(const char *name, const char *text, size_t length, struct spin_goal **goal,
                    struct spin_error *err) {
-    struct scan s = {
+    struct goal_scan s = {
         .name = name, .at = text, .end = text + length, .line_start = text, .line = 1, .err = err};
     struct labels labels = {.stamp = 1};
     int code = whole_file(&s, &labels);

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "sim/goal_scan.h"
 
-static int number32(struct scan *s, const char *what, uint32_t *value) {
+static int number32(struct goal_scan *s, const char *what, uint32_t *value) {
     uint64_t number;
     int code = scan_number(s, what, UINT32_MAX, &number);
     if (!code)
@@ -20,7 +20,7 @@ static int number32(struct scan *s, const char *what, uint32_t *value) {
     return code;
 }
 
-static int small(struct scan *s, const char *what, uint8_t *value) {
+static int small(struct goal_scan *s, const char *what, uint8_t *value) {
     uint64_t number;
     int code = scan_number(s, what, 255, &number);
     if (!code)
@@ -28,20 +28,20 @@ static int small(struct scan *s, const char *what, uint8_t *value) {
     return code;
 }
 
-static int when_part(struct scan *s, struct goal_portals *p) {
+static int when_part(struct goal_scan *s, struct goal_portals *p) {
     int code = number32(s, "a counter", &p->ct);
     if (code || (code = scan_keyword(s, "reaches")))
         return code;
     return scan_number(s, "a threshold", UINT64_MAX, &p->threshold);
 }
 
-static int to_part(struct scan *s, struct goal_op *op, struct goal_portals *p, bool append) {
+static int to_part(struct goal_scan *s, struct goal_op *op, struct goal_portals *p, bool append) {
     if (!append)
         return scan_rank(s, "a rank", &op->peer);
     if (!scan_blanks(s))
         return SPIN_EFORMAT;
     const char *from = s->at;
-    struct word w = scan_word(s);
+    struct goal_word w = scan_word(s);
     if (WORD_IS(w, "overflow_list"))
         p->options |= GOAL_OPTION_OVERFLOW;
     else if (!WORD_IS(w, "priority_list"))
@@ -50,7 +50,7 @@ static int to_part(struct scan *s, struct goal_op *op, struct goal_portals *p, b
 }
 
 /* One "name value" of the rest of the line. */
-static int part(struct scan *s, struct word w, const char *from, struct goal_op *op,
+static int part(struct goal_scan *s, struct goal_word w, const char *from, struct goal_op *op,
                 struct goal_portals *p) {
     bool append = op->type == GOAL_APPEND || op->type == GOAL_TAPPEND;
     bool get = op->type == GOAL_GET || op->type == GOAL_TGET;
@@ -90,7 +90,7 @@ static int part(struct scan *s, struct word w, const char *from, struct goal_op 
 }
 
 /* A time; or, as LogGOPSim's calcgem5 has it, a function and its bytes. */
-static int scan_gem5(struct scan *s, struct goal_op *op) {
+static int scan_gem5(struct goal_scan *s, struct goal_op *op) {
     int code = scan_number(s, "a time or a function", UINT64_MAX, &op->size);
     if (code || !scan_blanks(s) || !scan_is_digit(*s->at))
         return code;
@@ -100,7 +100,7 @@ static int scan_gem5(struct scan *s, struct goal_op *op) {
     return scan_bytes(s, &op->size);
 }
 
-int scan_portals_op(struct scan *s, struct goal_op *op, struct goal_portals *portals) {
+int scan_portals_op(struct goal_scan *s, struct goal_op *op, struct goal_portals *portals) {
     *portals = GOAL_PORTALS_NONE;
     int code;
     if (op->type == GOAL_CTWAIT) {
@@ -120,7 +120,7 @@ int scan_portals_op(struct scan *s, struct goal_op *op, struct goal_portals *por
         const char *from = s->at;
         if (!scan_is_letter(*from))
             break;
-        struct word name = scan_word(s);
+        struct goal_word name = scan_word(s);
         to |= WORD_IS(name, "to") || WORD_IS(name, "from");
         if ((code = part(s, name, from, op, portals)) != 0)
             return code;

@@ -42,7 +42,7 @@ struct loggops {
     const struct noise *noise;
     struct trace *trace;
     struct timeline *timeline;
-    const struct view *view; /* of both */
+    const struct timeline_view *view; /* of both */
     struct goal_path *path;
     uint64_t arrows;
 
@@ -96,7 +96,7 @@ static uint32_t trace_row_of(enum row row, unsigned number) {
 static void note(struct loggops *l, uint32_t rank, enum row row, unsigned number, const char *name,
                  uint64_t start_ps, uint64_t end_ps, uint64_t bytes, int64_t peer) {
     uint64_t length_ps = end_ps > start_ps ? end_ps - start_ps : 0;
-    if (!view_shows(l->view, rank, start_ps, start_ps + length_ps))
+    if (!timeline_view_shows(l->view, rank, start_ps, start_ps + length_ps))
         return;
     if (l->trace)
         trace_box(l->trace, rank, trace_row_of(row, number), name, start_ps, length_ps, bytes,
@@ -112,7 +112,7 @@ static void note(struct loggops *l, uint32_t rank, enum row row, unsigned number
 static void note_arrow(struct loggops *l, uint32_t from, uint32_t send, uint32_t to,
                        const struct goal_shape *op, uint64_t to_ps) {
     uint64_t from_ps = goal_path_start_ps(l->path, send);
-    if (!view_shows(l->view, from, from_ps, to_ps) || !view_rank(l->view, to))
+    if (!timeline_view_shows(l->view, from, from_ps, to_ps) || !timeline_view_rank(l->view, to))
         return;
     if (l->trace)
         trace_arrow(l->trace, ++l->arrows, (struct trace_end){from, TRACE_CPU + op->cpu, from_ps},
@@ -607,7 +607,7 @@ static uint64_t schedule_roots(struct loggops *l) {
 
 static void name_rows(struct loggops *l) {
     for (uint32_t rank = 0; rank < l->goal->num_ranks; rank++) {
-        if (!view_rank(l->view, rank))
+        if (!timeline_view_rank(l->view, rank))
             continue;
         trace_process(l->trace, rank, "rank");
         for (unsigned c = 0; c < l->cpus; c++)

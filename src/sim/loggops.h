@@ -18,7 +18,7 @@ struct loggops_setup {
     const struct noise *noise;             /* or NULL */
     struct trace *trace;                   /* or NULL */
     struct timeline *timeline;             /* for a picture, or NULL */
-    const struct view *view;               /* of these two; NULL when there is neither */
+    const struct timeline_view *view;      /* of these two; NULL when there is neither */
     bool path;                             /* keep what the critical path is made of */
 };
 

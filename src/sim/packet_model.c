@@ -37,7 +37,7 @@ struct packet_model {
     uint64_t first_lost_ps;
     struct trace *trace;
     uint32_t trace_process;
-    const struct view *view;
+    const struct timeline_view *view;
     uint8_t *named; /* a bit per channel: its row has a name */
     uint8_t *shown; /* one bit per host: it has a rank of the view's */
 };
@@ -264,7 +264,7 @@ static int start_trace(struct packet_model *m, uint32_t ranks, struct spin_error
         return spin_fail(err, SPIN_ENOMEM, "out of memory for the trace");
     for (uint32_t rank = 0; rank < ranks; rank++) {
         uint32_t host = m->host_of ? m->host_of[rank] : rank;
-        if (view_rank(m->view, rank))
+        if (timeline_view_rank(m->view, rank))
             m->shown[host / 8] |= (uint8_t)(1u << host % 8);
     }
     m->trace_process = ranks;
@@ -274,7 +274,7 @@ static int start_trace(struct packet_model *m, uint32_t ranks, struct spin_error
 
 int packet_model_new(struct packet_model **out, struct sim_engine *engine,
                      const struct spin_packet *options, uint32_t ranks, struct trace *trace,
-                     const struct view *view, struct spin_error *err) {
+                     const struct timeline_view *view, struct spin_error *err) {
     *out = NULL;
     struct packet_model *m = calloc(1, sizeof *m);
     if (!m)

@@ -23,7 +23,7 @@ struct packet_model;
 /* `trace` may be NULL; the view says which packets are in it: those from or to its ranks. */
 int packet_model_new(struct packet_model **out, struct sim_engine *engine,
                      const struct spin_packet *options, uint32_t ranks, struct trace *trace,
-                     const struct view *view, struct spin_error *err);
+                     const struct timeline_view *view, struct spin_error *err);
 void packet_model_free(struct packet_model *model);
 
 const struct sim_transport *packet_model_transport(const struct packet_model *model);

@@ -14,19 +14,20 @@
 
 /* ---- views ---- */
 
-int view_new(struct view *view, const struct spin_view *of, uint32_t ranks,
-             struct spin_error *err) {
-    *view = (struct view){.from_ps = of->from_ps, .to_ps = of->to_ps ? of->to_ps : UINT64_MAX};
+int timeline_view_new(struct timeline_view *view, const struct spin_view *of, uint32_t ranks,
+                      struct spin_error *err) {
+    *view =
+        (struct timeline_view){.from_ps = of->from_ps, .to_ps = of->to_ps ? of->to_ps : UINT64_MAX};
     if (view->from_ps >= view->to_ps)
         return spin_fail(err, SPIN_EARG, "nothing to show: from %llu ps to %llu ps",
                          (unsigned long long)view->from_ps, (unsigned long long)view->to_ps);
     int code = of->ranks ? rank_set_read(&view->chosen, of->ranks, ranks, err) : SPIN_OK;
     if (code)
-        view_free(view);
+        timeline_view_free(view);
     return code;
 }
 
-void view_free(struct view *view) {
+void timeline_view_free(struct timeline_view *view) {
     free(view->chosen);
     view->chosen = NULL;
 }
@@ -43,7 +44,7 @@ static bool lack(struct timeline *t) {
 }
 
 bool timeline_box(struct timeline *t, const struct timeline_box *box) {
-    if (!view_shows(&t->view, box->rank, box->start_ps, box->start_ps + box->length_ps))
+    if (!timeline_view_shows(&t->view, box->rank, box->start_ps, box->start_ps + box->length_ps))
         return true;
     if (is_most(t->boxes, t->box_room) || !ROOM_FOR_ONE(t->box, t->boxes, t->box_room, 1024))
         return lack(t);
@@ -52,7 +53,8 @@ bool timeline_box(struct timeline *t, const struct timeline_box *box) {
 }
 
 bool timeline_arrow(struct timeline *t, struct trace_end from, struct trace_end to, bool marked) {
-    if (!view_shows(&t->view, from.rank, from.at_ps, to.at_ps) || !view_rank(&t->view, to.rank))
+    if (!timeline_view_shows(&t->view, from.rank, from.at_ps, to.at_ps) ||
+        !timeline_view_rank(&t->view, to.rank))
         return true;
     if (is_most(t->arrows, t->arrow_room) ||
         !ROOM_FOR_ONE(t->arrow, t->arrows, t->arrow_room, 1024))
@@ -71,7 +73,7 @@ int timeline_whole(const struct timeline *t, struct spin_error *err) {
 }
 
 void timeline_free(struct timeline *t) {
-    view_free(&t->view);
+    timeline_view_free(&t->view);
     free(t->box);
     free(t->arrow);
     *t = (struct timeline){0};
@@ -94,7 +96,7 @@ int timeline_trace(const struct timeline *t, const struct timeline_rows *rows, c
     if (code)
         return code;
     for (uint32_t rank = 0; rank < rows->ranks; rank++) {
-        if (!view_rank(&t->view, rank))
+        if (!timeline_view_rank(&t->view, rank))
             continue;
         trace_process(&out, rank, "rank");
         for (uint32_t row = 0; row < rows->rows; row++) {
@@ -162,7 +164,7 @@ static void lay_out(struct drawing *d) {
         d->end_ps = t->view.to_ps;
     d->bottom = TOP;
     for (uint32_t rank = 0; rank < d->rows->ranks; rank++) {
-        if (!view_rank(&t->view, rank))
+        if (!timeline_view_rank(&t->view, rank))
             continue;
         for (uint32_t row = 0; row < d->rows->rows; row++) {
             uint32_t *y = &d->y[(size_t)rank * d->rows->rows + row];

@@ -9,20 +9,21 @@
 #include "openspin.h"
 #include "base/trace.h"
 
-struct view {
+struct timeline_view {
     uint8_t *chosen; /* a bit per rank; NULL: all */
     uint64_t from_ps, to_ps;
 };
 
 /* SPIN_EARG for ranks that are not there and times in the wrong order. */
-int view_new(struct view *view, const struct spin_view *of, uint32_t ranks, struct spin_error *err);
-void view_free(struct view *view);
-static inline bool view_rank(const struct view *v, uint32_t rank) {
+int timeline_view_new(struct timeline_view *view, const struct spin_view *of, uint32_t ranks,
+                      struct spin_error *err);
+void timeline_view_free(struct timeline_view *view);
+static inline bool timeline_view_rank(const struct timeline_view *v, uint32_t rank) {
     return !v->chosen || (v->chosen[rank / 8] >> rank % 8 & 1);
 }
-static inline bool view_shows(const struct view *v, uint32_t rank, uint64_t start_ps,
-                              uint64_t end_ps) {
-    return view_rank(v, rank) && end_ps >= v->from_ps && start_ps <= v->to_ps;
+static inline bool timeline_view_shows(const struct timeline_view *v, uint32_t rank,
+                                       uint64_t start_ps, uint64_t end_ps) {
+    return timeline_view_rank(v, rank) && end_ps >= v->from_ps && start_ps <= v->to_ps;
 }
 
 struct timeline_box {
@@ -40,7 +41,7 @@ struct timeline_arrow {
 };
 
 struct timeline {
-    struct view view;
+    struct timeline_view view;
     struct timeline_box *box;
     struct timeline_arrow *arrow;
     uint64_t boxes, box_room, arrows, arrow_room;

@@ -310,7 +310,7 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
     w->trace_path = o->trace ? strdup(o->trace) : NULL;
     w->picture_path = o->picture ? strdup(o->picture) : NULL;
     w->links_path = o->links ? strdup(o->links) : NULL;
-    code = view_new(&w->timeline.view, &o->view, w->ranks, err);
+    code = timeline_view_new(&w->timeline.view, &o->view, w->ranks, err);
     if (code)
         return code;
     code = o->pcap ? world_capture(w, o->pcap, err) : 0;

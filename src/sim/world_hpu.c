@@ -89,17 +89,17 @@ static const struct world_code *code_of(struct spin_world *w, const struct spin_
 /* What this card has of an image, zero at first; NULL: no memory. */
 static uint8_t *own_of(struct world_rank *r, const void *of, uint32_t bytes, bool *is_new) {
     *is_new = false;
-    for (struct rank_data *d = r->data; d; d = d->next)
+    for (struct world_rank_data *d = r->data; d; d = d->next)
         if (d->of == of)
             return d->data;
-    struct rank_data *d = malloc(sizeof *d);
+    struct world_rank_data *d = malloc(sizeof *d);
     uint8_t *data = calloc(1, bytes);
     if (!d || !data) {
         free(d);
         free(data);
         return NULL;
     }
-    *d = (struct rank_data){of, data, r->data};
+    *d = (struct world_rank_data){of, data, r->data};
     r->data = d;
     *is_new = true;
     return data;

@@ -74,7 +74,7 @@ void world_libc_free(struct world_rank *r) {
 void world_exit(struct world_thread *t, int status, bool in_order) {
     struct world_rank *r = t->rank;
     while (in_order && r->libc && r->libc->handler_count) {
-        struct exit_handler h = r->libc->handlers[--r->libc->handler_count];
+        struct world_exit_handler h = r->libc->handlers[--r->libc->handler_count];
         h.call(h.argument, status);
     }
     if (in_order)
@@ -93,7 +93,7 @@ static bool add_handler(void (*call)(void *, int), void *argument) {
     struct world_libc *c = world_libc(world_current());
     if (!ROOM_FOR_ONE(c->handlers, c->handler_count, c->handler_room, 8))
         return false;
-    c->handlers[c->handler_count++] = (struct exit_handler){call, argument};
+    c->handlers[c->handler_count++] = (struct world_exit_handler){call, argument};
     return true;
 }
 

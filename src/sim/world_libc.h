@@ -50,7 +50,7 @@ struct world_own { /* variables of the C library that programs name; in a rank's
     int optind, opterr, optopt;
 };
 
-struct exit_handler {
+struct world_exit_handler {
     void (*call)(void *argument, int status);
     void *argument;
 };
@@ -58,7 +58,7 @@ struct exit_handler {
 #define WORLD_KEYS 128
 
 struct world_libc { /* what it keeps for a rank; made when it is first needed */
-    struct exit_handler *handlers;
+    struct world_exit_handler *handlers;
     uint32_t handler_count, handler_room;
     bool has_random;
     char random_state[128];

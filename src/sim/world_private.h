@@ -122,10 +122,11 @@ struct world_thread {
     struct world_thread *next;      /* of its rank's other threads */
 };
 
-struct rank_data {  /* of an image, as this rank's card has it: writable data, or a scratchpad */
-    const void *of; /* its segment, or the image */
+struct world_rank_data { /* of an image, as this rank's card has it: writable data, or a scratchpad
+                          */
+    const void *of;      /* its segment, or the image */
     uint8_t *data;
-    struct rank_data *next;
+    struct world_rank_data *next;
 };
 
 /* Nothing of it is in the cache when its turn comes, where ranks are many: its card's events need
@@ -151,7 +152,7 @@ struct world_rank {
     bool at_barrier, leaving, ended; /* leaving: it ends with the thread that runs */
     bool exited;                     /* by exit, not by returning from main */
     bool alone;                      /* it has no program, only a card */
-    struct rank_data *data;
+    struct world_rank_data *data;
     struct world_thread main;
     uint64_t start_ps;        /* what its card sends with data leaves from then on, with `paging` */
     uint64_t found, found_at; /* with `paging`: a page that could be used, at world.watch.entries */

@@ -564,7 +564,7 @@ void world_ranks_free(struct spin_world *w) {
         world_libc_free(r);
         world_memory_free(r);
         while (r->data) {
-            struct rank_data *next = r->data->next;
+            struct world_rank_data *next = r->data->next;
             free(r->data->data);
             free(r->data);
             r->data = next;
