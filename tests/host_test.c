@@ -88,7 +88,7 @@ TEST(cpus_have_overhead_and_noise) {
     struct spin_noise options = {.period_ps = 1000000, .length_ps = 100000, .together = true};
     CHECK_EQ(noise_new(&options, &noise, &err), 0);
     struct hosts *h = make("sc17-int", noise, &c);
-    CHECK_EQ(host_overhead(h, 3, 7, 500000), 565000); /* between two detours */
+    CHECK_EQ(host_compute(h, 3, 7, 500000, 65000), 565000); /* between two detours */
     /* 2 us of work against a tenth of the time lost: within one detour of 2.22 us. */
     uint64_t end = host_compute(h, 3, 0, 0, 20000000);
     CHECK(end >= 22200000 && end <= 22400000);

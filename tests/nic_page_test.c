@@ -867,4 +867,33 @@ TEST(handlers_see_each_packet_once) {
     }
 }
 
+static uint64_t last_offset, last_bytes;
+
+static int32_t note_last(struct nicworld *w, struct node *n, const struct nic_task *task) {
+    (void)w;
+    (void)n;
+    last_offset = task->offset;
+    last_bytes = task->bytes;
+    return FLOW_SUCCESS;
+}
+
+/* PsPIN's completion handler is called with the last packet of its message. */
+TEST(a_completion_handler_has_the_last_packet_of_the_last_block) {
+    begin_blocks((struct nic_config){0});
+    struct node *n = &world.node[1];
+    ptl_me_t me = host_entry(target[1], ROOM, 7, PTL_ME_OP_PUT | PTL_ME_HANDLERS);
+    CHECK_EQ(portals_image_load(n->portals, n->ni, getenv("PSPIN_IMAGE"), NULL, 0, &n->image), 0);
+    CHECK_EQ(portals_image_find(n->portals, n->image, "front_th", &me.completion_handler), 0);
+    CHECK_EQ(portals_hpu_alloc(n->portals, n->ni, 64, &me.hpu_memory), 0);
+    host_append(n, &me);
+    n->handler[NIC_COMPLETION_HANDLER] = note_last;
+    struct portals_request r = host_put(world.node[0].md, 0, 2 * BLOCK + MTU + 9, 1, 7);
+    CHECK_EQ(portals_start(world.node[0].portals, &r), PTL_OK);
+    run();
+    CHECK_EQ(n->ran[NIC_COMPLETION_HANDLER], 1);
+    CHECK_EQ(last_offset, 2 * BLOCK + MTU);
+    CHECK_EQ(last_bytes, 9);
+    world_end(&world);
+}
+
 TEST_MAIN

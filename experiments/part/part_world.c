@@ -128,16 +128,14 @@ static int rank(void *argument) {
     return spin_rank() == r->sources ? receive_buffer(r, ni) : send_buffer(r, ni);
 }
 
-/* At least one page of those that are chosen by chance; the paper draws them with rand(). */
-static uint64_t choose(const struct part_setup *s, bool *is_absent) {
-    uint64_t pages = (s->bytes + PART_PAGE - 1) / PART_PAGE, chosen = 0;
+/* All pages, or some by chance; the paper draws them with rand(). */
+static void choose(const struct part_setup *s, bool *is_absent) {
+    uint64_t pages = (s->bytes + PART_PAGE - 1) / PART_PAGE;
     struct rng rng = rng_seeded(s->seed);
     for (uint64_t i = 0; i < pages; i++) {
         bool hit = !s->fault_percent || rng_below(&rng, 100) < s->fault_percent;
         is_absent[i] = s->target == PART_ABSENT && hit;
-        chosen += is_absent[i];
     }
-    return chosen;
 }
 
 static int run_world(const struct experiment_context *context, struct run *r,
@@ -187,7 +185,7 @@ int part_transfer(const struct experiment_context *context, const struct part_se
     } else {
         for (uint64_t i = 0; i < r.sources * room; i++)
             r.from[i] = byte_at(i % room);
-        outcome->faulting = choose(setup, r.is_absent);
+        choose(setup, r.is_absent);
         code = run_world(context, &r, outcome, err);
     }
     free(r.from);

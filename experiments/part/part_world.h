@@ -30,7 +30,6 @@ struct part_setup {
 
 struct part_outcome {
     double us; /* from the source's call, or what was done before it, until the target knows */
-    uint64_t faulting; /* pages that were absent */
     struct spin_world_counts counts;
 };
 

@@ -32,7 +32,7 @@ struct card_bench {
     struct spin_image *image;
     uint32_t context;
     uint8_t *host;
-    uint64_t packets_out, bytes_out, last_out_ps, first_out_ps;
+    uint64_t packets_out, bytes_out;
     uint64_t faults;
     char fault[200];
     const struct experiment_context *context_of;

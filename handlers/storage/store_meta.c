@@ -594,10 +594,6 @@ bool store_meta_lives(const struct store_meta *m, uint32_t node) {
     return node < m->node_count && !m->node[node].dead;
 }
 
-uint32_t store_meta_node_count(const struct store_meta *m) {
-    return m->node_count;
-}
-
 uint64_t store_meta_free_blocks(const struct store_meta *m, uint32_t node) {
     return node < m->node_count ? m->node[node].blocks.free : 0;
 }

@@ -150,7 +150,6 @@ enum store_status store_meta_back(struct store_meta *meta, uint32_t node);
  * medium, so it is lost. */
 bool store_meta_admit(struct store_meta *meta, uint32_t node, uint64_t medium);
 uint64_t store_meta_free_blocks(const struct store_meta *meta, uint32_t node);
-uint32_t store_meta_node_count(const struct store_meta *meta);
 
 /* What is to be repaired: part `index` of an extent is on a dead node. `target` is a new extent of
  * one part, the client's to write, on a node that has no part of it yet. Looks from extent `from`

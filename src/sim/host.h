@@ -22,7 +22,6 @@
 struct host_config {
     uint32_t cpus;
     uint64_t cycle_ps;
-    uint64_t overhead_ps;          /* o: a cpu's time for a message */
     uint64_t memory_latency_ps;    /* DRAM */
     uint64_t memory_fs_per_byte;   /* all cpus and the card together */
     uint64_t dma_latency_ps;       /* L */
@@ -35,8 +34,8 @@ int host_preset(const char *name, struct host_config *config, struct spin_error 
 
 struct host_counts {
     uint64_t cpu_busy_ps, noise_ps;
-    uint64_t dma_bytes, dma_transfers, dma_queued_ps;
-    uint64_t memory_bytes, memory_busy_ps;
+    uint64_t dma_bytes, dma_queued_ps;
+    uint64_t memory_bytes;
 };
 
 struct hosts;
@@ -51,8 +50,6 @@ void host_is(struct hosts *hosts, uint32_t host, const struct host_config *confi
 /* Each returns when the work ends. */
 uint64_t host_compute(struct hosts *hosts, uint32_t host, uint32_t cpu, uint64_t at_ps,
                       uint64_t work_ps);
-/* Sending or receiving a message: o. */
-uint64_t host_overhead(struct hosts *hosts, uint32_t host, uint32_t cpu, uint64_t at_ps);
 uint64_t host_copy(struct hosts *hosts, uint32_t host, uint32_t cpu, uint64_t at_ps,
                    uint64_t bytes);
 /* Work on a cpu while bytes go through the memory: until both are done. */

@@ -116,11 +116,6 @@ static struct waiting_line *find(struct waiting *l, uint64_t key) {
     return &l->lines[slot->line];
 }
 
-void waiting_prefetch(const struct waiting *l, uint64_t key) {
-    if (!l->table.slots)
-        __builtin_prefetch(&l->lines[key]);
-}
-
 static uint32_t new_waiter(struct waiting *l) {
     uint32_t w = l->free_waiters;
     if (w) {

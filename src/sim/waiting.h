@@ -37,8 +37,6 @@ bool waiting_wait(struct waiting *l, uint64_t key, const struct sim_event *event
  * queue at `free_ps`; its at_ps is when it joined the line. */
 bool waiting_ran(struct waiting *l, uint64_t key, const struct sim_event *event, uint64_t free_ps,
                  struct sim_event *next);
-/* Brings the line near before it is looked at. */
-void waiting_prefetch(const struct waiting *l, uint64_t key);
 bool waiting_out_of_memory(const struct waiting *l);
 uint64_t waiting_bytes(const struct waiting *l);
 

@@ -22,7 +22,6 @@ static struct host_config host_of(const struct world_params *p) {
     return (struct host_config){
         .cpus = (uint32_t)p->cores,
         .cycle_ps = p->cpu_cycle,
-        .overhead_ps = p->o,
         .memory_latency_ps = p->memory_latency,
         .memory_fs_per_byte = p->network.memory_fs,
         .dma_latency_ps = p->network.dma_latency_ps,

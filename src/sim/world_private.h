@@ -327,7 +327,7 @@ struct spin_world {
     uint64_t *exceptions; /* of the thread that runs: two words of C++'s run-time, or NULL */
     struct world_watch watch;
     struct world_thread **thread; /* all that programs have made, by index - 1 */
-    uint32_t threads, thread_room;
+    uint32_t threads;
     struct world_thread *free_threads; /* ended, with their stacks */
     struct fibres **stacks;            /* of threads: larger and larger sets of them */
     uint32_t stack_sets;
