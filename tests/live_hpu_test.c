@@ -286,6 +286,23 @@ TEST(handlers_that_flood_wait_and_use_little_memory) {
     flood(2, "flood_host_header_handler");
 }
 
+/* What it sends is thrown away where it arrives. */
+TEST(a_handler_that_floods_ends_after_so_many_messages) {
+    static const char *const header[] = {"flood_header_handler", "flood_host_header_handler"};
+    for (uint32_t i = 0; i < 4; i++) {
+        ptl_sr_value_t dropped;
+        snprintf(test_context, sizeof test_context, "%s, %u workers", header[i / 2], i % 2);
+        open_both(i % 2, SPIN_JIT_OFF);
+        entry(1, header[i / 2], NULL, NULL);
+        send_put(1, 64);
+        CHECK_EQ(event(&receiver, PTL_EVENT_PUT).ni_fail_type, PTL_NI_SEGV);
+        be(&sender);
+        CHECK_EQ(PtlNIStatus(sender.ni, PTL_SR_DROP_COUNT, &dropped), PTL_OK);
+        CHECK(dropped <= 100000);
+        close_both();
+    }
+}
+
 /* Of gets to a peer that is gone, for each of which it waits: minutes until its budget ends. */
 TEST(an_interface_does_not_wait_for_a_handler_that_floods) {
     for (uint32_t hpus = 0; hpus < 2; hpus++) {

@@ -22,6 +22,10 @@
 
 #define BUDGET 100000000u /* instructions: a handler that loops ends after some 50 ms */
 
+/* Of one handler: the card takes about a microsecond for each, a thousand times as long as the
+ * handler for an instruction. */
+#define MESSAGES 100000u
+
 #define LATE_NS (1000 * LIVE_MS) /* for handlers that wait while their interface is closed */
 
 #define MOST_TOLD 100u /* faults of handlers, in words */
@@ -37,6 +41,7 @@ struct live_executor {
     uint32_t number; /* of this executor: its HPU, as handlers see it */
     bool begun, blocked, resumed;
     bool returned; /* its last call was a payload handler, has returned, and may be made again */
+    uint32_t messages;      /* so far, of which MESSAGES may be */
     uint32_t code_returned; /* of a handler that has returned */
     struct live_seen_handler *seen;
     uint64_t host_bytes;          /* of memory by address, for PsPIN's handlers, */
@@ -147,13 +152,22 @@ static enum hpu_access end_late(struct port *p, uint32_t command) {
     return port_refuse(p);
 }
 
+static enum hpu_access end_flood(struct port *p, uint32_t command) {
+    refusal_say(&p->refusal, command, "more than %u messages of one handler", MESSAGES);
+    return port_refuse(p);
+}
+
 static enum hpu_access issue(struct port *p, const struct port_command *c) {
-    const struct live_executor *e = executor_of(p);
+    struct live_executor *e = executor_of(p);
+    bool sends = c->effect == PORT_MESSAGE || c->effect == PORT_PACKET;
     if (e->ends)
         return end_late(p, c->number);
+    if (sends && e->messages == MESSAGES)
+        return end_flood(p, c->number);
     live_worker_enter(e->card);
     enum hpu_access done = nic_command(e->card->nic, e->task, p, c, live_time(e->card));
     live_worker_leave(e->card);
+    e->messages += sends && done == HPU_ACCESS_OK;
     return done;
 }
 
@@ -351,6 +365,7 @@ static struct live_executor *take_resumed(struct live_card *card) {
 static bool begin(struct live_executor *e, struct nic_task *task) {
     e->begun = e->blocked = e->resumed = e->ends = false;
     e->end_ns = 0;
+    e->messages = 0;
     e->task = task;
     e->task_number = task->number;
     e->runs = code_of(e->card, task->handlers->image);
