@@ -443,6 +443,68 @@ TEST(a_wait_ends_at_its_time) {
     live_folder_remove(&folder);
 }
 
+/* A thread that looks at a card all the time, as one in spin_barrier does. */
+struct looker {
+    struct live_card *card;
+    _Atomic bool ends;
+};
+
+static void *look_all_the_time(void *context) {
+    struct looker *l = context;
+    while (!atomic_load(&l->ends))
+        live_card_poll(l->card);
+    return NULL;
+}
+
+TEST(a_pid_is_taken_while_another_thread_looks) {
+    enum { TIMES = 300 };
+    struct live_card *card;
+    ptl_handle_ni_t ni;
+    ptl_process_t own;
+    pthread_t thread;
+    open_folder();
+    const struct live_card_options options = {
+        .folder = &folder, .nid = 1, .pid = LIVE_PIDS, .progress = true};
+    CHECK_EQ(live_card_new(&card, &options, &err), 0);
+    struct looker looker = {.card = card};
+    CHECK_EQ(pthread_create(&thread, NULL, look_all_the_time, &looker), 0);
+    portals_enter(live_card_process(card));
+    CHECK_EQ(PtlInit(), PTL_OK);
+    for (uint32_t pid = 0; pid < TIMES; pid++) {
+        CHECK_EQ(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, (ptl_pid_t)pid,
+                           NULL, NULL, &ni),
+                 PTL_OK);
+        CHECK_EQ(PtlGetPhysId(ni, &own), PTL_OK);
+        CHECK_EQ(own.phys.pid, pid);
+        CHECK_EQ(PtlNIFini(ni), PTL_OK);
+    }
+    atomic_store(&looker.ends, true);
+    pthread_join(thread, NULL);
+    PtlFini();
+    live_card_free(card);
+    live_folder_remove(&folder);
+}
+
+TEST(a_peer_begins_anew_while_another_thread_looks) {
+    struct user a, b;
+    pthread_t thread;
+    open_folder();
+    CHECK_EQ(user_open(&a, 1, true), 0);
+    struct looker looker = {.card = a.card};
+    CHECK_EQ(pthread_create(&thread, NULL, look_all_the_time, &looker), 0);
+    for (uint64_t life = 0; life < 20; life++) {
+        CHECK_EQ(user_open(&b, 2, false), 0);
+        CHECK_EQ(put(&b, 1, 0, 8), PTL_OK);
+        CHECK_EQ(PtlCTWait(b.acked, 1, &(ptl_ct_event_t){0}), PTL_OK);
+        user_close(&b);
+    }
+    atomic_store(&looker.ends, true);
+    pthread_join(thread, NULL);
+    enter(&a);
+    user_close(&a);
+    live_folder_remove(&folder);
+}
+
 /* ---- peers that end ---- */
 
 TEST(a_peer_that_is_killed_is_undeliverable_and_comes_back) {

@@ -66,6 +66,8 @@ int box_make(struct live_box *box, struct live_folder *folder, uint32_t nid, uin
 /* Its peers see that it has ended, and its name is free. */
 void box_leave(struct live_box *box);
 void box_free(struct live_box *box);
+/* The same under another name, which takes over the memory where other threads may be looking. */
+void box_replace(struct live_box *box, const struct live_box *by);
 /* Removes the files of processes that were killed, with all the memory that their lanes have; under
  * the folder's lock. */
 void box_sweep(const struct live_folder *folder);

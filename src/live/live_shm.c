@@ -65,6 +65,7 @@ static void poll_lane(struct live_shm *s, struct live_shm_peer *peer) {
     for (uint32_t i = 0; i < lanes; i++)
         if (atomic_load_explicit(&s->lane[i], memory_order_relaxed) == peer)
             return;
+    peer->in.ring = &box_lane(&s->box, peer->address.pid)->ring;
     atomic_store_explicit(&s->lane[lanes], peer, memory_order_release);
     atomic_store_explicit(&s->lanes, lanes + 1, memory_order_release);
 }
@@ -101,7 +102,6 @@ static void accept_claim(struct live_shm *s, uint32_t pid) {
     atomic_store_explicit(&lane->ring.wants_room, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < RING_CLEAR; i++)
         atomic_store_explicit(&lane->ring.line[i].word, 0, memory_order_relaxed);
-    peer->in.ring = &lane->ring;
     peer->in.told = 0;
     atomic_store_explicit(&peer->in.head, 0, memory_order_relaxed);
     peer->in_life = claim;
@@ -268,8 +268,7 @@ static bool shm_take_pid(struct live_transport *t, uint32_t pid) {
     if (box_make(&box, s->o.folder, s->o.nid, pid, NULL))
         return false;
     shm_ring(t); /* who sleeps on the old bell would not hear the new one */
-    box_free(&s->box);
-    s->box = box;
+    box_replace(&s->box, &box);
     return true;
 }
 
