@@ -40,10 +40,11 @@ static bool lazy;      /* the next side receives in calls alone */
 static uint8_t *paged; /* handlers have this host memory, which may not be there; NULL: `told` */
 static bool unpaged;   /* without the pager */
 #define PAGES 4u
+static uint32_t node = 1; /* of both sides */
 
 static void open_side(struct side *s, uint32_t pid, uint32_t hpus, enum spin_jit jit) {
     const struct live_card_options options = {.folder = &folder,
-                                              .nid = 1,
+                                              .nid = node,
                                               .pid = pid,
                                               .progress = !lazy,
                                               .hpus = hpus,
@@ -115,8 +116,9 @@ static void entry(uint64_t bits, const char *header, const char *payload, const 
 }
 
 static void send_put(uint64_t bits, uint32_t bytes) {
+    const ptl_process_t to = {.phys = {.nid = node, .pid = 2}};
     be(&sender);
-    CHECK_EQ(PtlPut(md, 0, bytes, PTL_ACK_REQ, at(2), 4, bits, 0, NULL, bits), PTL_OK);
+    CHECK_EQ(PtlPut(md, 0, bytes, PTL_ACK_REQ, to, 4, bits, 0, NULL, bits), PTL_OK);
 }
 
 /* The next event of that kind. */
@@ -345,6 +347,29 @@ TEST(a_handler_that_waits_gives_its_worker_to_others) {
         CHECK_EQ(*(uint64_t *)&told, 77);
         close_both();
     }
+}
+
+/* As an IPv4 address is; a handler's number of a process has 16 bits for it. */
+TEST(a_handler_answers_on_a_node_with_a_long_number) {
+    uint64_t answer = 78;
+    ptl_handle_me_t handle;
+    node = 0x7f2c8fd5;
+    open_both(0, SPIN_JIT_OFF);
+    entry(1, "get_header_handler", NULL, NULL);
+    be(&sender);
+    const ptl_me_t me = {.start = &answer,
+                         .length = sizeof answer,
+                         .ct_handle = PTL_CT_NONE,
+                         .uid = PTL_UID_ANY,
+                         .match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
+                         .match_bits = 50,
+                         .options = PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE};
+    CHECK_EQ(PtlMEAppend(sender.ni, sender.pt, &me, PTL_PRIORITY_LIST, NULL, &handle), PTL_OK);
+    send_put(1, 64);
+    CHECK_EQ(event(&receiver, PTL_EVENT_PUT).ni_fail_type, PTL_NI_OK);
+    CHECK_EQ(*(uint64_t *)&told, 78);
+    close_both();
+    node = 1;
 }
 
 static uint64_t cpu_ns(void) {

@@ -277,10 +277,15 @@ enum hpu_access nic_command_over(const struct nic *nic, const struct nic_task *s
 
 /* Messages. */
 
+/* A handler's number of a process has 16 bits of the node id: the others are those of the sender,
+ * if it means that, and our own for any other process. */
 static ptl_process_t process_of(const struct issue *is, uint32_t id) {
-    if (is->task->message->message->interface & PTL_NI_PHYSICAL)
-        return (ptl_process_t){.phys = {.nid = id >> 16, .pid = id & 0xffff}};
-    return (ptl_process_t){.rank = id};
+    const struct nic_message *m = is->task->message->message;
+    if (!(m->interface & PTL_NI_PHYSICAL))
+        return (ptl_process_t){.rank = id};
+    bool sender = id == nic_process_word(m, true);
+    uint32_t nid = sender ? m->source.nid : is->nic->config.address.nid;
+    return (ptl_process_t){.phys = {.nid = (nid & ~0xffffu) | id >> 16, .pid = id & 0xffff}};
 }
 
 static uint64_t pair(const uint32_t *word) {
