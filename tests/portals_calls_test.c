@@ -338,7 +338,7 @@ TEST(identity_and_maps) {
     CHECK_OK(PtlGetId(physical, &id));
     CHECK_EQ(id.phys.nid, WIRE_NID(0));
     CHECK_EQ(PtlGetId(logical, &id), PTL_ARG_INVALID); /* no map yet */
-    CHECK_EQ(PtlGetMap(logical, 5, back, &size), PTL_ARG_INVALID);
+    CHECK_EQ(PtlGetMap(logical, 5, back, &size), PTL_NO_SPACE);
     CHECK_EQ(PtlSetMap(logical, 0, map), PTL_ARG_INVALID);
     CHECK_EQ(PtlSetMap(logical, 3, NULL), PTL_ARG_INVALID);
     CHECK_EQ(PtlSetMap(physical, 3, map), PTL_ARG_INVALID);

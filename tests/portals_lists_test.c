@@ -233,7 +233,6 @@ TEST(overflow_and_a_later_receive) {
     CHECK_EQ(next(w, 1, PTL_EVENT_AUTO_UNLINK).ptl_list, PTL_OVERFLOW_LIST);
     none(w, 1);
     CHECK_EQ(PtlMEUnlink(buffer), PTL_ARG_INVALID);
-    CHECK_EQ(PtlPTFree(ni, pt), PTL_PT_IN_USE);
     me = entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE, 6, 0);
     me.options &= ~(unsigned)PTL_ME_EVENT_LINK_DISABLE;
     me.start = target_bytes + 2000;
@@ -259,6 +258,40 @@ TEST(overflow_and_a_later_receive) {
     next(w, 1, PTL_EVENT_AUTO_UNLINK);
     none(w, 1);
     CHECK_OK(PtlPTFree(ni, pt));
+    wire_free(w);
+}
+
+/* An overflow entry that was unlinked automatically cannot be unlinked by the program: what nobody
+ * received goes with the entry of the table, and the buffer is the program's again. */
+TEST(unexpected_messages_go_with_their_table_entry) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_COMM_DISABLE, 0, ~0ull);
+    me.length = 100;
+    me.min_free = 60;
+    append(w, &me, PTL_OVERFLOW_LIST, (void *)0xb);
+    put(w, 5, 24, 0, PTL_NO_ACK_REQ);
+    put(w, 6, 24, 0, PTL_NO_ACK_REQ);
+    wire_run(w);
+    next(w, 1, PTL_EVENT_AUTO_UNLINK);
+    me.min_free = 10;
+    ptl_handle_me_t other = append(w, &me, PTL_OVERFLOW_LIST, (void *)0xc);
+    put(w, 7, 24, 0, PTL_NO_ACK_REQ);
+    wire_run(w);
+    wire_as(w, 1);
+    CHECK_EQ(PtlMEUnlink(other), PTL_IN_USE); /* linked, and with a message */
+    CHECK_EQ(PtlPTFree(ni, pt), PTL_PT_IN_USE);
+    ptl_me_t any = entry(PTL_ME_OP_PUT, 7, 0);
+    CHECK_OK(PtlMESearch(ni, pt, &any, PTL_SEARCH_DELETE, NULL));
+    CHECK_EQ(next(w, 1, PTL_EVENT_PUT_OVERFLOW).match_bits, 7);
+    CHECK_OK(PtlMEUnlink(other));
+    CHECK_OK(PtlPTFree(ni, pt));
+    CHECK(next(w, 1, PTL_EVENT_AUTO_FREE).user_ptr == (void *)0xb);
+    none(w, 1);
+    any.ignore_bits = ~0ull;
+    ptl_pt_index_t again; /* what has the index now knows nothing of them */
+    CHECK_OK(PtlPTAlloc(ni, 0, eq, pt, &again));
+    CHECK_OK(PtlMESearch(ni, pt, &any, PTL_SEARCH_ONLY, NULL));
+    CHECK_EQ(next(w, 1, PTL_EVENT_SEARCH).ni_fail_type, PTL_NI_NO_MATCH);
     wire_free(w);
 }
 

@@ -372,8 +372,10 @@ int portals_set_map(struct portals *p, ptl_handle_ni_t handle, ptl_size_t size,
 int portals_get_map(struct portals *p, ptl_handle_ni_t handle, ptl_size_t size, ptl_process_t *map,
                     ptl_size_t *actual) {
     const struct portals_ni *ni = p4_ni_of(p, handle);
-    if (!ni || !(ni->options & PTL_NI_LOGICAL) || !ni->map || (size && !map) || (!size && !actual))
+    if (!ni || !(ni->options & PTL_NI_LOGICAL) || (size && !map) || (!size && !actual))
         return PTL_ARG_INVALID;
+    if (!ni->map) /* as in the reference implementation */
+        return PTL_NO_SPACE;
     if (size > ni->map_size)
         size = ni->map_size;
     if (size)

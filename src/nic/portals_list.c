@@ -23,7 +23,7 @@ static void tell(struct portals_entry *e, ptl_event_kind_t type, uint8_t fail) {
 /* ---- The end of an entry ---- */
 
 void p4_entry_discard(struct portals_entry *e) {
-    e->pt->entries--;
+    e->pt->entries -= !e->told;
     p4_event_unreserve(e->pt->eq, e->reserved);
     p4_memory_clear(&e->memory);
     p4_spin_entry_clear(e);
@@ -36,6 +36,7 @@ void p4_entry_settle(struct portals_entry *e) {
     bool quiet = e->silent || e->searches || e->options & PTL_ME_EVENT_UNLINK_DISABLE;
     if (!e->told && !quiet)
         tell(e, PTL_EVENT_AUTO_UNLINK, PTL_NI_OK);
+    e->pt->entries -= !e->told;
     e->told = true;
     if (e->headers)
         return;

@@ -231,7 +231,7 @@ struct portals_pt {
     uint32_t index;
     unsigned options;
     struct portals_queue_name eq;
-    uint32_t entries; /* alive */
+    uint32_t entries; /* that are not unlinked */
     struct portals_header *first, *last;
 };
 

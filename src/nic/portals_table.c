@@ -99,6 +99,10 @@ int portals_pt_free(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t in
         return PTL_ARG_INVALID;
     if (pt->entries || pt->arrivals)
         return PTL_PT_IN_USE;
+    p4_trigger_hold(p);
+    while (pt->first) /* of entries that were unlinked with it; nobody can ask for it any more */
+        p4_header_drop(pt->first);
+    p4_trigger_release(p);
     if (pt->reserves)
         p4_event_unreserve(pt->eq, 1);
     ni->table[index] = NULL;
