@@ -210,6 +210,14 @@ static inline void hpu_clear_registers(uint32_t *registers) {
         at[i] = (vector){0};
 }
 
+/* The watchdog bites `cycles` after `from`, a local time. */
+static inline void hpu_set_budget(struct hpu *h, uint64_t from, uint64_t cycles) {
+    if (__builtin_add_overflow(from, cycles, &h->budget_end))
+        h->budget_end = UINT64_MAX;
+    uint64_t most = h->code->longest_cycles;
+    h->step_from = h->budget_end > most ? h->budget_end - most : 0;
+}
+
 /* Readies a call: zeroed registers, sp, ra to MAP_RETURN, pc, and the watchdog. Arguments go into
  * x[10]... afterwards. Nothing of an earlier handler remains. */
 static inline void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top,
@@ -230,10 +238,7 @@ static inline void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top,
     h->fault_address = 0;
     if (h->refusal)
         h->refusal->call = NULL;
-    if (__builtin_add_overflow(h->cycles, budget_cycles, &h->budget_end))
-        h->budget_end = UINT64_MAX;
-    uint64_t most = code->longest_cycles;
-    h->step_from = h->budget_end > most ? h->budget_end - most : 0;
+    hpu_set_budget(h, h->cycles, budget_cycles);
 }
 
 /* Runs until the handler ends, faults, waits, or local time reaches `until` (checked where blocks

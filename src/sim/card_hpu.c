@@ -328,6 +328,8 @@ void card_on_run(void *context, const struct sim_event *event) {
     if (now > u->cycles) { /* it has waited */
         if (c->callbacks.stall)
             c->callbacks.stall(c->callbacks.user, h->context, h->index, u->pc, now - u->cycles);
+        if (card_serves(c)) /* in a world waits are no part of the budget, whatever the card */
+            hpu_set_budget(u, u->budget_end, now - u->cycles);
         u->cycles = now;
     }
     run_slice(c, h, begins && c->config.quantum > 1);

@@ -43,7 +43,7 @@ static const struct parameter parameters[] = {
     ROW(hpu_cycle, "of an HPU", "SC'17 sec. 4.2: 2.5 GHz", TIME, 400, 1, MOST_TIME),
     ROW(hpu_start, "from a free HPU and a ready packet to the handler", "SC'17 sec. 2: a cycle",
         TIME, 400, 0, MOST_TIME),
-    ROW(hpu_budget, "cycles that a handler may run", "ours", NUMBER, 1000000, 1, 1ull << 40),
+    ROW(hpu_budget, "cycles that a handler may run, beside its waits", "ours", NUMBER, 1000000, 1, 1ull << 40),
     ROW(hpu_quantum, "cycles that an HPU may run ahead of the rest", "ours", NUMBER, 1000, 1,
         1ull << 32),
     ROW(hpu_memory, "of a card, for handlers' state", "ours", BYTES, 1 << 20, 64, 1 << 28),

@@ -31,6 +31,13 @@ one=$(makespan -n 16 --set 15:dma_latency=9us) all=$(makespan -n 16 --set dma_la
 [ "$sc17" -lt "$one" ] && [ "$one" -lt "$all" ] && pass "a host of its own" ||
     fail "a host of its own" "$sc17 $one $all"
 
+# --- a host that is far: handlers wait for it longer than they may run
+for card in sc17 pspin; do
+    check "waits are no part of the budget, $card" 0 '^the sum of 1 to 15 is 120;' \
+        sim -n 16 --card $card --set hpu_budget=3000 --set dma_latency=100us \
+        --set pspin.pcie_latency=100us sum.so sum.spin
+done
+
 # --- presets of some ranks: how their cards reach host memory
 cards 'ranks 0-' '  preset = sc17-dis'
 [ "$(makespan -n 16 --cards some.cards)" = "$(makespan -n 16 --preset sc17-dis)" ] &&
