@@ -20,6 +20,39 @@ TEST(ranks_have_their_own_clocks) {
     CHECK_EQ(r.makespan_ps, 300000);
 }
 
+/* Times that 64 bits do not hold, or not when they are computed. */
+static int compute_for_ever(void *argument) {
+    const uint32_t how = *(const uint32_t *)argument;
+    spin_compute_ps(5000);
+    if (how == 0)
+        spin_compute_ps(UINT64_MAX);
+    else if (how == 1)
+        spin_compute(UINT64_MAX / 1000 + 1);
+    else if (how == 2)
+        spin_work(1ull << 60, 0);
+    else
+        spin_work(0, UINT64_MAX / 2);
+    return 0;
+}
+
+static int work_for_hours(void *argument) {
+    spin_work(0, 4000000000000000);
+    *(uint64_t *)argument = spin_now_ps();
+    return 0;
+}
+
+TEST(time_goes_forward_and_ends) {
+    struct spin_error err;
+    struct spin_world_options o = {.ranks = 1};
+    for (uint32_t how = 0; how < 4; how++) {
+        run_world(&o, compute_for_ever, &how, SPIN_ELIMIT, &err);
+        CHECK_HAS(err.text, "simulated time goes beyond the limit");
+    }
+    uint64_t hours_ps;
+    run_world(&o, work_for_hours, &hours_ps, SPIN_OK, &err);
+    CHECK_EQ(hours_ps, 4000000000000000 / 1000 * 6209);
+}
+
 static int meet(void *argument) {
     uint64_t *times = argument;
     spin_compute(10 * spin_rank());

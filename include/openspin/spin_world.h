@@ -135,7 +135,7 @@ uint32_t spin_ranks(void);
 uint64_t spin_now_ps(void);             /* the rank's clock */
 void spin_compute_ps(uint64_t time_ps); /* its processor is busy for so long */
 static inline void spin_compute(uint64_t ns) {
-    spin_compute_ps(ns * 1000);
+    spin_compute_ps(ns < UINT64_MAX / 1000 ? ns * 1000 : UINT64_MAX);
 }
 /* So many cycles of its processor, while so many bytes go through the host's memory: until both are
  * done. */

@@ -44,7 +44,8 @@ static void busy(struct world_thread *t, const char *what, uint64_t time_ps) {
         return;
     struct world_rank *r = t->rank;
     uint64_t start = t->clock_ps;
-    t->clock_ps = host_compute(r->world->hosts, r->index, core_of(t), start, time_ps);
+    uint64_t takes = time_ps < SIM_LATEST_PS ? time_ps : SIM_LATEST_PS;
+    t->clock_ps = host_compute(r->world->hosts, r->index, core_of(t), start, takes);
     world_note(r->world, r->index, world_cpu_row(r->world, core_of(t)), what, start, t->clock_ps, 0,
                -1);
 }
@@ -244,14 +245,25 @@ static void compute(void *context, uint64_t time_ps) {
     catch_up(t); /* memory is then as others have left it by that time */
 }
 
+/* Not beyond the end of time, where the run ends. */
+static uint64_t takes_ps(uint64_t times, uint64_t each, uint64_t per_ps) {
+    unsigned __int128 ps = (unsigned __int128)times * each / per_ps;
+    return ps < SIM_LATEST_PS ? (uint64_t)ps : SIM_LATEST_PS;
+}
+
 static void do_work(void *context, uint64_t cycles, uint64_t memory_bytes) {
     struct world_thread *t = context;
     struct spin_world *w = t->rank->world;
     uint32_t rank = t->rank->index;
     catch_up(t); /* others use that memory too */
-    uint64_t start = t->clock_ps;
-    t->clock_ps = host_work(w->hosts, rank, core_of(t), start, cycles * t->rank->params->cpu_cycle,
-                            memory_bytes);
+    const struct world_params *p = t->rank->params;
+    uint64_t start = t->clock_ps, work_ps = takes_ps(cycles, p->cpu_cycle, 1);
+    uint64_t memory_ps = takes_ps(memory_bytes, p->network.memory_fs, 1000);
+    if (memory_ps >= UINT64_MAX / 1000 - 1) { /* hours: more than a host counts at once */
+        work_ps = work_ps > memory_ps ? work_ps : memory_ps;
+        memory_bytes = 0;
+    }
+    t->clock_ps = host_work(w->hosts, rank, core_of(t), start, work_ps, memory_bytes);
     world_note(w, rank, world_cpu_row(w, core_of(t)), "compute", start, t->clock_ps, memory_bytes,
                -1);
     if (t->clock_ps == start)
