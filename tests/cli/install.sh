@@ -122,6 +122,19 @@ check "but none in a world" \
     openspin sim run -q ./static
 check "every public name has a version" 0 '^0$' bash -c "nm -D --defined-only "\
 "'$library/libportals.so' | grep -c -v '@@\\(PORTALS_4.1\\|OPENSPIN_0.1\\)\\| A ' || true"
+for names in pspin:'spin_|pspinsim_' spinlib:'spin_|spinstore_'; do
+    check "lib${names%%:*} has public names only" 0 '^0$' bash -c "nm -D --defined-only "\
+"'$library/lib${names%%:*}.so' | grep -c -v -E ' T (${names#*:})[a-z0-9_]+@@OPENSPIN_0.1| [AD] ' || true"
+done
+# So a program may have functions with the names that are inside.
+(cat "$prefix/share/openspin/examples/spinlib/p2p_example.c" &&
+    printf 'int card_open(void);\nint card_open(void) { abort(); }\n') >own_names.c
+check "a program with a function of its own that spinlib has, too" 0 '^1048576 bytes .* 0 of them' \
+    bash -c "clang $flags own_names.c -o own_names \$(pkg-config --cflags --libs spinlib) &&
+    ASAN_OPTIONS=detect_leaks=0 LD_LIBRARY_PATH='$library' OPENSPIN_HANDLERS='$BUILD' \
+    openspin launch -n 2 ./own_names"
+check "openspin requires nothing that is loaded when it is asked for" 0 '^libdw libelf libpcap $' \
+    bash -c "pkg-config --print-requires openspin | tr '\n' ' '"
 check "the library is found by its soname" 0 'SONAME.*libportals.so.0' \
     readelf -d "$library/libportals.so"
 check "experiments find their handlers" 0 'agree' openspin experiment dfs22/fig16-right
