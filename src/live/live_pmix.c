@@ -137,8 +137,10 @@ int live_pmix_put(struct live_pmix *p, const char *name, const void *bytes, uint
                                               p->PMIx_Error_string(status));
 }
 
+/* Not yet: servers do not wait long, Open MPI's for 2 s, and a rank may begin later. */
 static bool is_not_there(pmix_status_t status) {
-    return status == PMIX_ERR_NOT_FOUND || status == PMIX_ERR_PROC_ENTRY_NOT_FOUND;
+    return status == PMIX_ERR_NOT_FOUND || status == PMIX_ERR_PROC_ENTRY_NOT_FOUND ||
+           status == PMIX_ERR_TIMEOUT;
 }
 
 /* A question that outlasts the call. */

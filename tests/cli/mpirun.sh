@@ -46,6 +46,10 @@ run mpi -n 4 ./ring ring "a word"
 [ "$status" = 0 ] && [ "$(sort <<<"$out")" = "$expected" ] && pass "four ranks exchange" ||
     fail "four ranks exchange" "$status" "$out" "$err"
 check "a handler on the card" 0 '^the sum of 1 to 3 is 6;' mpi -n 4 ./sum sum.spin
+# Longer than the launcher's server waits for what a rank has not told yet.
+run mpi -n 4 sh -c '[ $OMPI_COMM_WORLD_RANK != 0 ] || sleep 4; exec ./ring ring "a word"'
+[ "$status" = 0 ] && [ "$(sort <<<"$out")" = "$expected" ] && pass "a rank that begins late" ||
+    fail "a rank that begins late" "$status" "$out" "$err"
 check "a rank that is killed ends the job" 137 'exited on signal 9' mpi -n 3 ./waits killed
 own=no
 # shellcheck disable=SC2046
