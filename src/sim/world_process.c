@@ -604,7 +604,11 @@ bool world_processes_wait(struct spin_world *w) {
         may_come = false;
         for (uint32_t i = 0; i < all->ranks; i++) {
             struct world_process *p = &all->process[i];
-            if (p->ended || has_left(p) || live_pmi_waits(all->pmi, i))
+            if (p->ended)
+                continue;
+            if (has_left(p))
+                return true; /* others may have waited for it in a barrier */
+            if (live_pmi_waits(all->pmi, i))
                 continue;
             if (p->watching && !any_posted(p)) {
                 if (is_impatient(p, p->sampled_ns))

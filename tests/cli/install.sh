@@ -124,7 +124,8 @@ check "every public name has a version" 0 '^0$' bash -c "nm -D --defined-only "\
 "'$library/libportals.so' | grep -c -v '@@\\(PORTALS_4.1\\|OPENSPIN_0.1\\)\\| A ' || true"
 for names in pspin:'spin_|pspinsim_' spinlib:'spin_|spinstore_'; do
     check "lib${names%%:*} has public names only" 0 '^0$' bash -c "nm -D --defined-only "\
-"'$library/lib${names%%:*}.so' | grep -c -v -E ' T (${names#*:})[a-z0-9_]+@@OPENSPIN_0.1| [AD] ' || true"
+"'$library/lib${names%%:*}.so' | "\
+"grep -c -v -E ' T (${names#*:})[a-z0-9_]+@@OPENSPIN_0.1| [AD] ' || true"
 done
 # So a program may have functions with the names that are inside.
 (cat "$prefix/share/openspin/examples/spinlib/p2p_example.c" &&

@@ -97,6 +97,9 @@ done
 for which in pmi bad-memory child hour lock; do
     check "a process: $which" 0 '' sim -q -n 3 ./outside "$which"
 done
+left=$(for i in 1 2 3 4 5 6 7 8; do sim -q -n 2 ./outside leaves 2>&1 || echo "status $?"; done)
+[ -z "$left" ] && pass "a rank that has left is in no barrier" ||
+    fail "a rank that has left is in no barrier" "$left"
 times=$(for i in 1 2 3 4 5 6; do sim -n 3 ./outside pmi-often; done | grep 'last rank')
 [ "$(wc -l <<<"$times")" = 6 ] && [ "$(uniq <<<"$times" | wc -l)" = 1 ] &&
     pass "the same times with barriers of PMI" ||
@@ -150,6 +153,21 @@ printf '#!/bin/bash\n[ "$PMI_RANK" = 1 ] && echo "cmd=abort exitcode=$1" >&"$PMI
 'read -r -u "$PMI_FD"\n' >ends && chmod +x ends
 check "a rank ends the job, in success" 0 '^last rank returns at' sim -n 2 ./ends 0
 refuse "or not" 1 "rank 1 ended the job by PMI's abort, with status 7$" sim -q -n 2 ./ends 7
+# What a rank has started is no child of ours: it ends, too.
+mkfifo never
+cat >tool <<'T'
+#!/bin/bash
+if [ "$PMI_RANK" = 1 ]; then
+    until [ -s inner ]; do read -r -t 0.05 <>never; done
+    echo "cmd=abort exitcode=7" >&"$PMI_FD"
+fi
+bash -c 'echo $$ >part.$PMI_RANK; mv part.$PMI_RANK inner; exec cat never'
+exit 3
+T
+chmod +x tool
+refuse "a script whose program goes on" 1 "rank 1 ended the job by PMI's abort, with status 7$" \
+    sim -q -n 2 ./tool
+soon ended "$(cat inner)" && pass "has an end" || fail "has an end" "$(cat inner)"
 check "a deadlock" 1 'ring: deadlock: 3 of 3 ranks wait .*rank 2 in PtlCTWait \(counter 0 of 1\)' \
     sim -q -n 3 ./ring wait
 check "a deadlock that a rank has left" \

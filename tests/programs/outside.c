@@ -259,6 +259,23 @@ static int lone(void) {
     return 0;
 }
 
+static void *nothing(void *none) {
+    return none;
+}
+
+/* Rank 1 ends, without a word to anybody: the barrier is for one then. */
+static int leaves(void) {
+    pthread_t thread; /* of a process that has had threads it is asked whether it sleeps */
+    EXPECT_EQ(open_ni(), 0);
+    EXPECT_EQ(pthread_create(&thread, NULL, nothing, NULL), 0);
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
+    spin_barrier();
+    if (spin_rank() == 1)
+        _exit(0);
+    spin_barrier();
+    return 0;
+}
+
 static int sleeps(void) {
     if (open_ni())
         return 1;
@@ -306,6 +323,7 @@ static const struct point points[] = {
     {"watch-beside", watch_beside},
     {"compute-beside", compute_beside},
     {"lone", lone},
+    {"leaves", leaves},
     {"sleeps", sleeps},
     {"killed", killed},
     {NULL, NULL},
