@@ -298,10 +298,12 @@ static int check_environment(struct launch *l, struct spin_error *err) {
     return code;
 }
 
-/* All ranks are on this machine: unless they are told to use UDP they need none. */
+/* All ranks are on this machine: unless they are told to use UDP they need none. In a rank of a job
+ * OPENSPIN_PORT is that job's. */
 static int take_ports(struct launch *l, struct spin_error *err) {
     bool udp = l->environment.transport == LIVE_UDP || l->environment.transport == LIVE_AUTO;
-    return udp && !l->environment.port ? live_ports_take(&l->ports, l->o->ranks, err) : 0;
+    bool has_own = l->environment.port && !environment_text("OPENSPIN_JOB");
+    return udp && !has_own ? live_ports_take(&l->ports, l->o->ranks, err) : 0;
 }
 
 static int run_job(struct launch *l, char *const *argv, struct spin_error *err) {

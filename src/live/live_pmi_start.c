@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -34,6 +35,24 @@ static void prepare(const struct live_pmi_start *s, int pmi, pid_t parent) {
         dup2(nothing, 0);
         close(nothing);
     }
+}
+
+/* What exec has said, and what it has not. */
+static int refuse(const char *program, int failure, struct spin_error *err) {
+    struct stat is = {0};
+    bool there = stat(program, &is) == 0;
+    /* As a shell does, a name without a '/' is looked for elsewhere. */
+    bool elsewhere = !strchr(program, '/');
+    if (failure == ENOENT && there && elsewhere && access(program, X_OK) == 0)
+        return spin_fail(err, SPIN_EFILE, "%s: cannot start it: %s (did you mean './%.200s'?)",
+                         program, strerror(failure), program);
+    if (failure == ENOENT && there && !elsewhere)
+        return spin_fail(err, SPIN_EFILE,
+                         "%s: cannot start it: the interpreter that it names is not there",
+                         program);
+    if (failure == EACCES && there && S_ISDIR(is.st_mode))
+        failure = EISDIR;
+    return spin_fail(err, SPIN_EFILE, "%s: cannot start it: %s", program, strerror(failure));
 }
 
 /* What exec says comes through a pipe that it closes. */
@@ -74,9 +93,5 @@ int live_pmi_start(struct live_pmi *pmi, const struct live_pmi_start *s, pid_t *
     live_pmi_add(pmi, s->rank, sockets[0]);
     if (!failed)
         return SPIN_OK;
-    /* As a shell does, a name without a '/' is looked for elsewhere. */
-    bool here = failure == ENOENT && !strchr(s->program, '/') && access(s->program, X_OK) == 0;
-    return spin_fail(err, SPIN_EFILE, "%s: cannot start it: %s%s%.200s%s", s->program,
-                     strerror(failure), here ? " (did you mean './" : "", here ? s->program : "",
-                     here ? "'?)" : "");
+    return refuse(s->program, failure, err);
 }

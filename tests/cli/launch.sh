@@ -101,6 +101,10 @@ wait $first
 [ $? = 0 ] && [ $second = 0 ] && [ "$(grep -c 'from the left, one' one.txt)" = 3 ] &&
     [ "$(grep -c 'from the left, two' two.txt)" = 3 ] \
     && pass "two jobs at once over UDP" || fail "two jobs at once over UDP" "$(cat one.txt two.txt)"
+run udp -n 2 "$OPENSPIN" launch -n 2 ./ring
+[ "$status" = 0 ] && [ "$(grep -c 'of 2: 10[01] from the left' <<<"$out")" = 4 ] &&
+    pass "UDP: jobs that ranks of a job start" ||
+    fail "UDP: jobs that ranks of a job start" "$status" "$out" "$err"
 printf 'echo $OPENSPIN_PORT\n' >port.sh
 OPENSPIN_TRANSPORT=udp OPENSPIN_PORT=29000 check "a port that the user chose is kept" 0 '^29000$' \
     launch sh port.sh
@@ -203,6 +207,11 @@ check "a program that is not there" 1 './nothing: cannot start it: No such file'
 printf '#!/bin/sh\n' >here; chmod +x here
 check "a program that is here" 1 "^openspin launch: here: cannot start it: No such file or "\
 "directory \(did you mean './here'\?\)$" launch here
+check "a folder" 1 "^openspin launch: $PWD: cannot start it: Is a directory$" launch "$PWD"
+printf '#!/nowhere/sh\n' >here
+check "a script of nothing" 1 \
+    "^openspin launch: ./here: cannot start it: the interpreter that it names is not there$" \
+    launch ./here
 if [ -c /dev/full ]; then
     "$OPENSPIN" launch -n 2 -l ./ring >/dev/full 2>full.txt
     [ "$? $(cat full.txt)" = "1 openspin: cannot write the output: some of it is missing" ] &&
