@@ -319,7 +319,7 @@ static const struct pattern {
     {"doubling-allreduce", "allreduce by recursive doubling", recursive_doubling, 0, 1},
     {"ring-allreduce", "allreduce round a ring, in pieces", ring, 0, 1},
     {"linear-alltoall", "all-to-all, everything at once", linear_alltoall, 0, 1},
-    {"pairwise-alltoall", "all-to-all, one partner a step", pairwise_alltoall, 0, 1},
+    {"pairwise-alltoall", "all-to-all, one partner per step", pairwise_alltoall, 0, 1},
     {"halo-2d", "halo exchange on a 2-D grid, with computation", halo, 2, 8},
     {"halo-3d", "halo exchange on a 3-D grid, with computation", halo, 3, 8},
     {"halo-4d", "halo exchange on a 4-D grid, with computation", halo, 4, 8},
