@@ -217,7 +217,7 @@ static int run_todo(struct card_rank *r, bool *any, bool *computed) {
 
 static int run_all(struct card_rank *r) {
     int code = PTL_OK;
-    while (code == PTL_OK && r->done < r->ops) {
+    while (code == PTL_OK && r->done < r->ops && !r->all->failed[0]) {
         bool any = false, computed = false;
         uint64_t next_ps = end_computation(r);
         code = run_todo(r, &any, &computed);
@@ -230,7 +230,7 @@ static int run_all(struct card_rank *r) {
     }
     r->finish_ps = spin_now_ps();
     /* Short messages whose arrival nobody has waited for. */
-    while (code == PTL_OK && r->under_way)
+    while (code == PTL_OK && r->under_way && !r->all->failed[0])
         code = take_next(r, PTL_TIME_FOREVER, &(bool){false});
     return code;
 }
@@ -268,7 +268,7 @@ int card_rank_main(void *argument) {
     set_up_todo(r);
     spin_barrier();
     r->began_ps = r->finish_ps = spin_now_ps();
-    if (code == PTL_OK)
+    if (!all->failed[0]) /* else somebody would wait for who could not open */
         code = run_all(r);
     spin_barrier(); /* others may still fetch what it has sent */
     if (code != PTL_OK)

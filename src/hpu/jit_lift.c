@@ -741,7 +741,8 @@ bool jit_lift(const struct jit_llvm *llvm, LLVMContextRef context, LLVMModuleRef
     l->site = calloc(MOST_BLOCKS, sizeof *l->site);
     l->block_at = malloc(halfwords(l) * sizeof *l->block_at);
     l->member = calloc(halfwords(l) + 1, sizeof *l->member);
-    bool good = l->block && l->site && l->block_at && l->member;
+    l->loop = malloc(sizeof *l);
+    bool good = l->block && l->site && l->block_at && l->member && l->loop;
     if (good) {
         memset(l->block_at, 0xff, halfwords(l) * sizeof *l->block_at);
         l->scanned = NONE;
@@ -777,6 +778,7 @@ bool jit_lift(const struct jit_llvm *llvm, LLVMContextRef context, LLVMModuleRef
     free(l->site);
     free(l->block_at);
     free(l->member);
+    free(l->loop);
     free(l);
     return good;
 }

@@ -145,6 +145,7 @@ struct jit_lift {
     struct jit_exit *exits;
     uint32_t exit_count, exit_room;
     bool is_short_of_memory;
+    struct jit_lift *loop; /* memory for what lifts a loop as a function of its own */
 
     /* of the block that is being lifted */
     const struct jit_block *lifted;

@@ -512,17 +512,15 @@ static LLVMValueRef lift_iterations(struct jit_lift *l, const struct jit_block *
 }
 
 /* The same as a function of its own, which finds the registers where they were written back, and
- * leaves them there. It returns the iterations, and above them `over`. NULL: no memory. */
+ * leaves them there. It returns the iterations, and above them `over`. */
 static LLVMValueRef turns_function(const struct jit_lift *l, const struct jit_block *block,
                                    const struct loop *studied) {
     const struct jit_llvm *v = l->llvm;
     LLVMTypeRef types[] = {l->pointer, l->i64};
     struct loop loop = *studied;
-    struct jit_lift *in = malloc(sizeof *in);
+    struct jit_lift *in = l->loop;
     LLVMValueRef over = NULL;
     char name[60];
-    if (!in)
-        return NULL;
     snprintf(name, sizeof name, "%s_turns_%x", l->name, block->start);
     *in = *l;
     in->module = l->loops;
@@ -547,7 +545,6 @@ static LLVMValueRef turns_function(const struct jit_lift *l, const struct jit_bl
     v->BuildBr(in->at_entry, begin);
     v->DisposeBuilder(in->b);
     v->DisposeBuilder(in->at_entry);
-    free(in);
     return v->AddFunction(l->module, name, v->FunctionType(l->i64, types, 2, 0));
 }
 
@@ -560,11 +557,6 @@ static LLVMValueRef call_iterations(struct jit_lift *l, const struct jit_block *
     LLVMTypeRef types[] = {l->pointer, l->i64};
     LLVMValueRef arguments[] = {l->h, iterations};
     LLVMValueRef function = turns_function(l, block, loop);
-    if (!function) {
-        l->is_short_of_memory = true;
-        *over = v->ConstInt(l->i1, 0, 0);
-        return iterations;
-    }
     lift_settle(l);
     lift_show_packet(l);
     note_start(l, loop);

@@ -432,6 +432,10 @@ const char *portals_check(struct portals *p) {
     return NULL;
 }
 
+uint64_t portals_no_memory(const struct portals *p) {
+    return p->no_memory;
+}
+
 uint64_t portals_dropped(const struct portals *p) {
     uint64_t dropped = 0;
     for (uint32_t i = 0; i < PORTALS_INTERFACES; i++)

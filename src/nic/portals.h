@@ -341,6 +341,8 @@ int portals_ni_fini(struct portals *p, ptl_handle_ni_t ni);
 bool portals_is_closing(const struct portals_arrival *arrival);
 /* Messages that the interfaces of today have dropped: PTL_SR_DROP_COUNT of all. */
 uint64_t portals_dropped(const struct portals *p);
+/* How often a queue found no memory for more events: then events are lost, or flow control acts. */
+uint64_t portals_no_memory(const struct portals *p);
 int portals_ni_status(struct portals *p, ptl_handle_ni_t ni, ptl_sr_index_t index,
                       ptl_sr_value_t *status);
 int portals_ni_handle(struct portals *p, ptl_handle_any_t handle, ptl_handle_ni_t *ni);

@@ -40,7 +40,9 @@ static bool grow(struct portals *p, struct portals_event_queue *q, uint32_t need
     uint32_t room = q->mask + 1;
     while (room < needed)
         room *= 2;
-    return resize(p, q, room);
+    bool good = resize(p, q, room);
+    p->no_memory += !good;
+    return good;
 }
 
 static uint32_t used_of(const struct portals_event_queue *q) {

@@ -305,6 +305,7 @@ struct portals {
     struct portals_queue *staged_in;
     ptl_event_t staged;
     struct portals_shared_ring *rings; /* that no queue has now */
+    uint64_t no_memory;                /* for more events */
 };
 
 /* Where the owner wants the message written, or `own`. */

@@ -382,7 +382,7 @@ void world_pump(struct world_rank *r) {
         r->raised = false;
         world_raised(r);
     }
-    if (nic_counts(r->nic)->no_memory)
+    if (nic_counts(r->nic)->no_memory || portals_no_memory(nic_portals(r->nic)))
         world_fail(w, SPIN_ENOMEM, "out of memory on the card of rank %u", r->index);
     uint64_t deadline = nic_deadline(r->nic);
     if (deadline < r->tick_ps) {

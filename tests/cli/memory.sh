@@ -15,7 +15,7 @@ results() {
 every_allocation() {
     local name=$1 says=$2 at=0 count expected wrong= failed=0
     shift 2
-    set -- $MESON_EXE_WRAPPER "$BUILD/tests/failing_command" "$@"
+    set -- timeout $patience $MESON_EXE_WRAPPER "$BUILD/tests/failing_command" "$@"
     rm -rf out && mkdir out
     FAIL_COUNT=count.txt run "$@"
     [ "$status" = 0 ] || { fail "$name" "exit status $status without a failure" "$err" && return; }
@@ -45,6 +45,10 @@ cc -shared -fPIC -I"$SOURCE/include" "$SOURCE/examples/sum_program.c" -o sum.so
 every_allocation "an image" memory image word_sum.spin
 every_allocation "a handler" memory exec word_sum.spin --entry sum_payload_handler \
     --packet-size 64 --profile
+"$OPENSPIN" exec word_sum.spin --entry sum_payload_handler --jit=force >/dev/null 2>&1 &&
+    every_allocation "a handler that is compiled" memory exec word_sum.spin \
+        --entry sum_payload_handler --packet-size 1024 --repeat 3000 --jit=force ||
+    skip "a handler that is compiled" "this build compiles none"
 every_allocation "a card" memory card run -H echo.spin --profile \
     -T gen:packets=5,flows=2,size=imix -o out/packets.pcapng --packets out/packets.csv \
     --trace out/trace.json
@@ -52,10 +56,12 @@ every_allocation "a schedule" memory goal run ring.goal --critical-path --trace 
     --picture out/ring.svg
 every_allocation "a network" memory goal run --model packet -T fattree:4 --links out/links.csv \
     ring.bin
+# A call of the program may be what fails; and stacks are no memory yet.
+of_ranks='memory|PTL_NO_SPACE|its main returned|address space|wait for what will not come'
+every_allocation "a schedule on cards" "$of_ranks" goal run --model card \
+    --matching host ring.bin
 every_allocation "two schedules" memory goal join ring.bin ring.goal --placement random \
     --nodes 64 -o out/both.goal
-# A call of the program may be what fails; and stacks are no memory yet.
-of_ranks='memory|its main returned|address space|wait for what will not come'
 every_allocation "a program and its ranks" "$of_ranks" sim run -n 2 sum.so sum.spin
 every_allocation "a program on PsPIN cards" "$of_ranks" sim run -n 2 --card pspin \
     --picture out/sum.svg --links out/links.csv sum.so sum.spin
