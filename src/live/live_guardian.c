@@ -35,7 +35,7 @@ static void leave_signals(void) {
 }
 
 /* The guardian itself. A word: the folder is gone already. */
-static void guard(struct live_folder folder) {
+static void guard(struct live_folder folder, struct live_kin kin) {
     char word;
     ssize_t got;
     while ((got = read(0, &word, sizeof word)) < 0 && errno == EINTR)
@@ -43,8 +43,10 @@ static void guard(struct live_folder folder) {
     if (got)
         return;
     folder.fd = -1;
-    for (int i = 0; i < TRIES && access(folder.path, F_OK) == 0; i++) {
+    for (int i = 0; i < TRIES; i++) {
         live_folder_remove(&folder);
+        if (!live_kin_signal(&kin, SIGKILL, 0) && access(folder.path, F_OK))
+            return;
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
 }
@@ -55,28 +57,30 @@ static void wait_for(pid_t child) {
 }
 
 /* The launcher's child. */
-static void keep(const struct live_folder *folder, int told) {
+static void keep(const struct live_folder *folder, const struct live_kin *kin, int told) {
     setsid();
+    live_kin_leave();
     leave_signals();
     leave_files(told);
     (void)!chdir("/");
     prctl(PR_SET_NAME, "openspin-guard"); /* what ends all processes called openspin spares it */
     pid_t guardian = fork();
     if (guardian == 0)
-        guard(*folder);
+        guard(*folder, *kin);
     else
         wait_for(guardian);
     _exit(0);
 }
 
-void live_guardian_start(struct live_guardian *g, const struct live_folder *folder) {
+void live_guardian_start(struct live_guardian *g, const struct live_folder *folder,
+                         const struct live_kin *kin) {
     int ends[2];
     *g = (struct live_guardian){.told = -1};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
         return;
     g->child = fork();
     if (g->child == 0)
-        keep(folder, ends[0]);
+        keep(folder, kin, ends[0]);
     close(ends[0]);
     if (g->child > 0)
         g->told = ends[1];

@@ -1,4 +1,5 @@
-/* The files of a job of `openspin launch` are the launcher's to remove. A launcher that is killed
+/* The files of a job of `openspin launch` are the launcher's to remove, and what its ranks have
+ * started (live_kin.h) is the launcher's to end when the job fails. A launcher that is killed
  * cannot, so a process of its own, the guardian, waits for that and does it: it sleeps in a read
  * from a socket whose other end only the launcher has, so that the system wakes it whichever way
  * the launcher ends. It is no child of the launcher's, but of a child that waits for it: who kills
@@ -11,6 +12,7 @@
 
 #include <sys/types.h>
 
+#include "live/live_kin.h"
 #include "live/live_names.h"
 
 struct live_guardian {
@@ -19,7 +21,8 @@ struct live_guardian {
 };
 
 /* For a job's folder, before there is anything else of the job. */
-void live_guardian_start(struct live_guardian *guardian, const struct live_folder *folder);
+void live_guardian_start(struct live_guardian *guardian, const struct live_folder *folder,
+                         const struct live_kin *kin);
 /* The folder has been removed: the guardian ends, and nothing of it is left. */
 void live_guardian_dismiss(struct live_guardian *guardian);
 

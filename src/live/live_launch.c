@@ -18,6 +18,7 @@
 #include "live/live_environment.h"
 #include "live/live_guardian.h"
 #include "live/live_job.h"
+#include "live/live_kin.h"
 #include "live/live_names.h"
 #include "live/live_pmi.h"
 #include "live/live_ports.h"
@@ -26,6 +27,8 @@
 #include "openspin.h"
 
 #define KILL_NS (2000 * LIVE_MS) /* after SIGTERM */
+#define LAST_NS (2000 * LIVE_MS) /* after SIGKILL, for what is no child of ours */
+#define LOOK_MS 10               /* between looks whether that has ended */
 #define OUTPUT  4096             /* of a line that is labelled; a longer one is split */
 
 /* One of a rank's two outputs, line by line. */
@@ -48,6 +51,7 @@ struct launch {
     char job_name[64];
     struct live_job *job;
     struct live_pmi *pmi;
+    struct live_kin kin;
     struct live_environment environment;
     struct live_ports ports; /* port 0: none are needed */
     struct rank *rank;
@@ -107,6 +111,7 @@ static int start_rank(struct launch *l, uint32_t number, char *const *argv,
     int code = live_pmi_start(l->pmi,
                               &(struct live_pmi_start){.rank = number,
                                                        .ranks = l->o->ranks,
+                                                       .kin = l->kin,
                                                        .program = argv[0],
                                                        .become = become,
                                                        .context = &s},
@@ -152,18 +157,34 @@ static void read_output(struct output *out, uint32_t rank) {
 
 /* ---- ranks end ---- */
 
-static void signal_all(const struct launch *l, int number) {
+/* A process group that has the signal from the terminal is spared; 0: none has. */
+static void signal_ranks(const struct launch *l, int number, pid_t spared_group) {
     for (uint32_t i = 0; i < l->o->ranks; i++)
-        if (l->rank[i].pid > 0)
+        if (l->rank[i].pid > 0 && !(spared_group && getpgid(l->rank[i].pid) == spared_group))
             kill(l->rank[i].pid, number);
 }
 
+/* And what they have started. */
+static void signal_all(const struct launch *l, int number, pid_t spared_group) {
+    signal_ranks(l, number, spared_group);
+    live_kin_signal(&l->kin, number, spared_group);
+}
+
+static bool is_ending(const struct launch *l) {
+    return l->kill_ns != UINT64_MAX;
+}
+
 static void end_job(struct launch *l) {
-    if (l->kill_ns != UINT64_MAX)
+    if (is_ending(l))
         return;
     l->kill_ns = live_now_ns() + KILL_NS;
-    signal_all(l, SIGTERM);
-    signal_all(l, SIGCONT);
+    signal_all(l, SIGTERM, 0);
+    signal_all(l, SIGCONT, 0);
+}
+
+/* Of a job that ends by itself it may go on. */
+static bool has_kin(const struct launch *l) {
+    return is_ending(l) && live_now_ns() < l->kill_ns + LAST_NS && live_kin_signal(&l->kin, 0, 0);
 }
 
 static void note_end(struct launch *l, uint32_t rank, int status) {
@@ -174,7 +195,7 @@ static void note_end(struct launch *l, uint32_t rank, int status) {
     l->running--;
     live_job_leave(l->job, rank);
     live_pmi_left(l->pmi, rank);
-    if (!code || l->kill_ns != UINT64_MAX)
+    if (!code || is_ending(l))
         return; /* what we ended ourselves has not failed */
     if (!r->failed++) {
         r->first_failed = rank;
@@ -193,18 +214,19 @@ static void reap(struct launch *l) {
     }
 }
 
-/* From the terminal the ranks have it as well. */
 static void take_signal(struct launch *l) {
     struct signalfd_siginfo s;
     if (read(l->signals, &s, sizeof s) != sizeof s || s.ssi_signo == SIGCHLD)
         return;
     int number = (int)s.ssi_signo;
-    if (s.ssi_code != SI_KERNEL)
-        signal_all(l, number);
-    if (number == SIGUSR1 || number == SIGUSR2 || number == SIGWINCH)
+    pid_t spared_group = s.ssi_code == SI_KERNEL ? getpgrp() : 0;
+    if (number == SIGUSR1 || number == SIGUSR2) {
+        signal_ranks(l, number, spared_group);
         return;
+    }
+    signal_all(l, number, spared_group);
     l->result->passed_on = number;
-    if (l->kill_ns == UINT64_MAX)
+    if (!is_ending(l))
         l->kill_ns = live_now_ns() + KILL_NS;
 }
 
@@ -237,32 +259,36 @@ static void serve(struct launch *l, uint32_t rank, const struct pollfd *p) {
             read_output(&l->rank[rank].out[i], rank);
 }
 
-static int wait_ms(const struct launch *l) {
-    if (l->kill_ns == UINT64_MAX)
+static int wait_ms(const struct launch *l, bool kin) {
+    if (!l->running) /* who has inherited an output and lives on is not waited for */
+        return kin ? LOOK_MS : 100;
+    if (!is_ending(l))
         return -1;
     uint64_t now = live_now_ns();
-    return now >= l->kill_ns ? 0 : (int)((l->kill_ns - now) / LIVE_MS + 1);
+    return now >= l->kill_ns ? LOOK_MS : (int)((l->kill_ns - now) / LIVE_MS + 1);
 }
 
 static void look_after(struct launch *l) {
-    while (l->running || has_output(l)) {
+    for (;;) {
+        bool kin = !l->running && has_kin(l);
+        if (!l->running && !kin && !has_output(l))
+            return;
         uint32_t count = add_poll(l, 0, l->signals);
         for (uint32_t i = 0; i < l->o->ranks; i++) {
             count = add_poll(l, count, live_pmi_fd(l->pmi, i));
             count = add_poll(l, count, l->rank[i].out[0].fd);
             count = add_poll(l, count, l->rank[i].out[1].fd);
         }
-        /* Who has inherited an output and lives on is not waited for. */
-        int ready = poll(l->poll, count, l->running ? wait_ms(l) : 100);
-        if (ready == 0 && !l->running)
+        int ready = poll(l->poll, count, wait_ms(l, kin));
+        if (ready == 0 && !l->running && !kin)
             return;
         if (ready > 0 && l->poll[0].revents)
             take_signal(l);
         for (uint32_t i = 0; ready > 0 && i < l->o->ranks; i++)
             serve(l, i, &l->poll[1 + 3 * i]);
         reap(l);
-        if (l->kill_ns != UINT64_MAX && live_now_ns() >= l->kill_ns)
-            signal_all(l, SIGKILL);
+        if (is_ending(l) && live_now_ns() >= l->kill_ns)
+            signal_all(l, SIGKILL, 0);
     }
 }
 
@@ -334,6 +360,7 @@ int spin_launch(const struct spin_launch_options *options, char *const *argv,
                 struct spin_launch_result *result, struct spin_error *err) {
     struct launch l = {.o = options, .result = result, .kill_ns = UINT64_MAX, .signals = -1};
     *result = (struct spin_launch_result){0};
+    l.kin = live_kin_new();
     if (!options->ranks || options->ranks > SPIN_LAUNCH_RANKS)
         return spin_fail(err, SPIN_EARG, "%u ranks: 1 to %u", options->ranks, SPIN_LAUNCH_RANKS);
     int code = check_environment(&l, err);
@@ -343,7 +370,7 @@ int spin_launch(const struct spin_launch_options *options, char *const *argv,
     if (code)
         return code;
     struct live_guardian guardian;
-    live_guardian_start(&guardian, &l.folder);
+    live_guardian_start(&guardian, &l.folder, &l.kin);
     code = take_ports(&l, err);
     if (!code)
         code = run_job(&l, argv, err);

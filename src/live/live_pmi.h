@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "live/live_kin.h"
 #include "openspin.h"
 
 struct live_pmi;
@@ -28,6 +29,7 @@ void live_pmi_left(struct live_pmi *pmi, uint32_t rank);
  * if it cannot start the program. */
 struct live_pmi_start {
     uint32_t rank, ranks;
+    struct live_kin kin;
     const char *program; /* for messages */
     void (*become)(const void *context, uint32_t rank);
     const void *context;

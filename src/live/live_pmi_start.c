@@ -24,6 +24,7 @@ static void prepare(const struct live_pmi_start *s, int pmi, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
+    live_kin_mark(&s->kin);
     live_set_number("PMI_RANK", s->rank);
     live_set_number("PMI_ID", s->rank);
     live_set_number("PMI_SIZE", s->ranks);

@@ -107,6 +107,7 @@ static int start_process(const struct starting *s, uint32_t rank, struct spin_er
     int code = live_pmi_start(s->all->pmi,
                               &(struct live_pmi_start){.rank = rank,
                                                        .ranks = s->all->ranks,
+                                                       .kin = s->all->kin,
                                                        .program = s->path,
                                                        .become = become,
                                                        .context = s},
@@ -142,6 +143,7 @@ static int prepare(struct spin_world *w, struct spin_error *err) {
     all->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     all->process = calloc(w->ranks, sizeof *all->process);
     all->pmi = live_pmi_new(w->ranks);
+    all->kin = live_kin_new();
     if (!all->process || !all->pmi)
         return spin_fail(err, SPIN_ENOMEM, "out of memory for %u ranks", w->ranks);
     if (all->memory < 0 || all->bell < 0 || ftruncate(all->memory, (off_t)all->bytes))
@@ -219,9 +221,10 @@ void world_processes_end(struct spin_world *w) {
             let_go(&all->process[i]);
     if (all->channel)
         atomic_store(&all->channel->over, 1);
+    bool killed = false;
     for (uint32_t i = 0; all->process && i < all->ranks; i++)
         if (all->process[i].pid > 0)
-            kill(all->process[i].pid, SIGKILL);
+            killed |= kill(all->process[i].pid, SIGKILL) == 0;
     for (uint32_t i = 0; all->process && i < all->ranks; i++) {
         struct world_process *p = &all->process[i];
         if (p->pid > 0)
@@ -231,6 +234,8 @@ void world_processes_end(struct spin_world *w) {
             close(p->file);
         p->file = -1;
     }
+    if (killed)
+        live_kin_signal(&all->kin, SIGKILL, 0);
 }
 
 void world_processes_free(struct spin_world *w) {

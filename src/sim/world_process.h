@@ -14,6 +14,7 @@
 #ifndef SPIN_SIM_WORLD_PROCESS_H
 #define SPIN_SIM_WORLD_PROCESS_H
 
+#include "live/live_kin.h"
 #include "nic/message.h"
 #include "portals/channel.h"
 #include "sim/world_private.h"
@@ -58,6 +59,7 @@ struct world_processes {
     size_t bytes;
     int memory, bell;
     struct live_pmi *pmi;
+    struct live_kin kin;
     struct world_process *process; /* by rank */
     uint32_t ranks, outside;
 };

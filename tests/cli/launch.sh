@@ -251,6 +251,45 @@ wait $launcher 2>/dev/null
     fail "ranks end with a launcher that is killed" "$ranks"
 gone() { [ ! -e "$1" ]; }
 soon gone "$folder" && pass "its files vanish" || fail "its files vanish" "$(ls "$folder")"
+# What ranks have started ends with them, though the system does not tell the launcher of it.
+printf '#!/bin/sh\nsh ./inner "$@"\nexit $?\n' >tool
+cat >inner <<'I'
+echo $$ >inner.$OPENSPIN_RANK
+[ "$1$OPENSPIN_RANK" = fails1 ] || exec sleep 1000
+until [ -s inner.0 ]; do sleep 0.05; done
+exit 3
+I
+chmod +x tool
+inner() { [ -s inner.0 ] && [ -s inner.1 ]; }
+run launch -n 2 ./tool fails
+[ "$status" = 3 ] && ended "$(cat inner.0)" && pass "the program behind a script ends with a job" ||
+    fail "the program behind a script ends with a job" "$status" "$err" "$(cat inner.0)"
+for number in TERM KILL; do
+    rm -f inner.*
+    "$OPENSPIN" launch -n 2 ./tool >/dev/null 2>&1 &
+    launcher=$!
+    soon inner
+    kill -$number $launcher
+    wait $launcher 2>/dev/null
+    soon ended "$(cat inner.0)" "$(cat inner.1)" && pass "or with a launcher that has SIG$number" ||
+        fail "or with a launcher that has SIG$number" "$(cat inner.*)"
+done
+# A tool that leaves the terminal's process group: ^C does not reach it from there.
+cat >terminal.py <<'P'
+import os, pty, sys, time
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+while not all(os.path.exists(f"inner.{i}") and os.path.getsize(f"inner.{i}") for i in (0, 1)):
+    time.sleep(0.05)
+os.write(terminal, b"\x03")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+P
+rm -f inner.*
+check "^C" 130 '' timeout $patience python3 terminal.py \
+    "$OPENSPIN" launch -n 2 timeout 1000 ./tool
+ended "$(cat inner.0)" "$(cat inner.1)" && pass "^C ends what is in another process group" ||
+    fail "^C ends what is in another process group" "$(cat inner.*)"
 # The process that sees to that is no child of the launcher's, no terminal's, without its files.
 rm -f begun.*
 "$OPENSPIN" launch -n 2 ./waits >held.txt 2>&1 &
