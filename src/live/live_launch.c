@@ -42,6 +42,7 @@ struct output {
 struct rank {
     pid_t pid; /* 0: it has ended */
     struct output out[2];
+    uint32_t at[3]; /* of its PMI socket and its outputs among what is polled; 0: it has none */
 };
 
 struct launch {
@@ -232,9 +233,13 @@ static void take_signal(struct launch *l) {
 
 /* ---- the loop ---- */
 
-static uint32_t add_poll(struct launch *l, uint32_t count, int fd) {
-    l->poll[count] = (struct pollfd){.fd = fd, .events = POLLIN};
-    return count + 1;
+/* Only what is there: poll refuses more than the process may have open. The first is the signals'.
+ */
+static uint32_t add_poll(struct launch *l, uint32_t *count, int fd) {
+    if (fd < 0)
+        return 0;
+    l->poll[*count] = (struct pollfd){.fd = fd, .events = POLLIN};
+    return (*count)++;
 }
 
 static bool has_output(const struct launch *l) {
@@ -245,9 +250,11 @@ static bool has_output(const struct launch *l) {
 }
 
 /* A rank's three: its PMI socket and its outputs. */
-static void serve(struct launch *l, uint32_t rank, const struct pollfd *p) {
+static void serve(struct launch *l, uint32_t rank) {
+    const uint32_t *at = l->rank[rank].at;
     int status = 0;
-    if (p[0].revents && live_pmi_fd(l->pmi, rank) >= 0 && !live_pmi_serve(l->pmi, rank, &status)) {
+    if (at[0] && l->poll[at[0]].revents && live_pmi_fd(l->pmi, rank) >= 0 &&
+        !live_pmi_serve(l->pmi, rank, &status)) {
         if (status && !l->result->failed++) { /* a rank may end the job in success, too */
             l->result->first_failed = rank;
             l->result->status = status & 255 ? status & 255 : 1;
@@ -255,7 +262,7 @@ static void serve(struct launch *l, uint32_t rank, const struct pollfd *p) {
         end_job(l);
     }
     for (int i = 0; i < 2; i++)
-        if (p[1 + i].revents && l->rank[rank].out[i].fd >= 0)
+        if (at[1 + i] && l->poll[at[1 + i]].revents && l->rank[rank].out[i].fd >= 0)
             read_output(&l->rank[rank].out[i], rank);
 }
 
@@ -273,11 +280,13 @@ static void look_after(struct launch *l) {
         bool kin = !l->running && has_kin(l);
         if (!l->running && !kin && !has_output(l))
             return;
-        uint32_t count = add_poll(l, 0, l->signals);
+        uint32_t count = 0;
+        add_poll(l, &count, l->signals);
         for (uint32_t i = 0; i < l->o->ranks; i++) {
-            count = add_poll(l, count, live_pmi_fd(l->pmi, i));
-            count = add_poll(l, count, l->rank[i].out[0].fd);
-            count = add_poll(l, count, l->rank[i].out[1].fd);
+            struct rank *r = &l->rank[i];
+            r->at[0] = add_poll(l, &count, live_pmi_fd(l->pmi, i));
+            r->at[1] = add_poll(l, &count, r->out[0].fd);
+            r->at[2] = add_poll(l, &count, r->out[1].fd);
         }
         int ready = poll(l->poll, count, wait_ms(l, kin));
         if (ready == 0 && !l->running && !kin)
@@ -285,7 +294,7 @@ static void look_after(struct launch *l) {
         if (ready > 0 && l->poll[0].revents)
             take_signal(l);
         for (uint32_t i = 0; ready > 0 && i < l->o->ranks; i++)
-            serve(l, i, &l->poll[1 + 3 * i]);
+            serve(l, i);
         reap(l);
         if (is_ending(l) && live_now_ns() >= l->kill_ns)
             signal_all(l, SIGKILL, 0);

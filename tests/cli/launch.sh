@@ -219,6 +219,11 @@ if [ -c /dev/full ]; then
         fail "labelled lines that cannot be written" "$(cat full.txt)"
 fi
 check "no program" 2 'which program' launch -n 3
+check "more outputs than files may be open" 1 'rank [0-9]+: no more open files' \
+    bash -c "ulimit -n 64 && exec timeout -k 5 $patience '$OPENSPIN' launch -n 40 -l true"
+check "more ranks than half of the files" 0 '^of 40$' \
+    bash -c "ulimit -n 64 && exec timeout -k 5 $patience '$OPENSPIN' launch -n 40 "\
+'sh -c '"'"'[ $OPENSPIN_RANK != 39 ] || echo of $OPENSPIN_SIZE'"'"
 check "more ranks than there may be" 2 '1024' launch -n 2000 ./ring
 printf '#!/bin/sh\necho "$OPENSPIN_RANK of $OPENSPIN_SIZE"; if [ "$OPENSPIN_RANK" = 1 ]; then '\
 'exit 5; fi; sleep %s\n' 100 >one_fails
