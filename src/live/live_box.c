@@ -36,19 +36,30 @@ static bool is_taken(const struct live_folder *folder, const char *name) {
            live_owner_lives(header.owner);
 }
 
+/* Memory for a part of a file that is to be written through a mapping, where a full /dev/shm would
+ * be a signal. False: there is none. */
+static bool give_memory(int fd, off_t at, off_t bytes) {
+    int failed;
+    while ((failed = fallocate(fd, 0, at, bytes)) && errno == EINTR)
+        ;
+    return !failed || errno == EOPNOTSUPP;
+}
+
 static int make_file(struct live_box *box, uint32_t nid, uint32_t pid, struct spin_error *err) {
     const char *name = box->name, *path = box->folder->path;
     unlinkat(box->folder->fd, name, 0); /* of one that has ended */
     int fd = openat(box->folder->fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return spin_fail(err, SPIN_EFILE, "%s/%s: cannot make it: %s", path, name, strerror(errno));
-    void *map = ftruncate(fd, BOX_BYTES) ? MAP_FAILED
-                                         : mmap(NULL, BOX_BYTES, PROT_READ | PROT_WRITE,
-                                                MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *map =
+        ftruncate(fd, BOX_BYTES) || !give_memory(fd, 0, BOX_HEADER_BYTES)
+            ? MAP_FAILED
+            : mmap(NULL, BOX_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (map == MAP_FAILED) {
+        int why = errno;
         close(fd);
         unlinkat(box->folder->fd, name, 0);
-        return spin_fail(err, SPIN_ENOMEM, "%s/%s: cannot map it: %s", path, name, strerror(errno));
+        return spin_fail(err, SPIN_ENOMEM, "%s/%s: cannot map it: %s", path, name, strerror(why));
     }
     struct live_box_header *h = box->header = map;
     box->fd = fd;
@@ -139,16 +150,18 @@ void box_replace(struct live_box *box, const struct live_box *by) {
 bool box_give_bulk(struct live_box *box, uint32_t pid) {
     off_t at = (off_t)(BOX_HEADER_BYTES + pid * (uint64_t)BOX_LANE_BYTES);
     struct live_box_lane *lane = box_lane(box, pid);
-    return fallocate(box->fd, 0, at + (off_t)offsetof(struct live_box_lane, bulk),
-                     sizeof lane->bulk) == 0;
+    return give_memory(box->fd, at + (off_t)offsetof(struct live_box_lane, bulk),
+                       sizeof lane->bulk);
 }
 
 /* ---- another's ---- */
 
 static bool map_view(struct live_box_view *v, int fd, uint32_t own_pid) {
+    off_t at = BOX_HEADER_BYTES + (off_t)own_pid * (off_t)BOX_LANE_BYTES;
+    if (!give_memory(fd, at, (off_t)offsetof(struct live_box_lane, bulk)))
+        return false;
     void *header = mmap(NULL, BOX_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    void *lane = mmap(NULL, BOX_LANE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                      BOX_HEADER_BYTES + (off_t)own_pid * (off_t)BOX_LANE_BYTES);
+    void *lane = mmap(NULL, BOX_LANE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
     if (header != MAP_FAILED)
         v->header = header;
     if (lane != MAP_FAILED)
@@ -168,12 +181,14 @@ bool box_open(struct live_box_view *v, const struct live_folder *folder, struct 
     char name[24];
     struct stat is;
     *v = (struct live_box_view){.pidfd = -1};
+    errno = 0;
     if (of.pid >= LIVE_PIDS || own_pid >= LIVE_PIDS)
         return false;
     name_of(name, sizeof name, of.nid, of.pid);
     int fd = openat(folder->fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     bool good = fd >= 0 && fstat(fd, &is) == 0 && is.st_size == (off_t)BOX_BYTES &&
                 map_view(v, fd, own_pid) && is_of(v, folder, of);
+    bool full = fd >= 0 && !good && errno == ENOSPC;
     if (fd >= 0)
         close(fd);
     if (good) {
@@ -185,6 +200,7 @@ bool box_open(struct live_box_view *v, const struct live_folder *folder, struct 
     }
     if (!good)
         box_close(v);
+    v->full = full;
     return good;
 }
 

@@ -80,6 +80,7 @@ struct live_box_view {
     struct live_box_lane *lane;
     int pidfd; /* of its owner */
     uint64_t life;
+    bool full; /* there is none, as /dev/shm has no memory for the lane */
 };
 
 /* False: there is no such process that lives. */

@@ -22,7 +22,8 @@ static struct live_job *map_job(struct live_folder *folder, int fd, struct spin_
 
 struct live_job *live_job_make(struct live_folder *folder, uint32_t ranks, struct spin_error *err) {
     int fd = openat(folder->fd, "job", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 || ftruncate(fd, sizeof(struct live_job))) {
+    if (fd < 0 || ftruncate(fd, sizeof(struct live_job)) ||
+        (fallocate(fd, 0, 0, sizeof(struct live_job)) && errno != EOPNOTSUPP)) {
         spin_fail(err, SPIN_EFILE, "%s/job: cannot make it: %s", folder->path, strerror(errno));
         if (fd >= 0)
             close(fd);

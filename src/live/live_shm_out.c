@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +24,13 @@ void shm_accept_again(struct live_shm *s, struct live_shm_peer *peer) {
 }
 
 bool shm_open_view(struct live_shm *s, struct live_shm_peer *peer) {
-    return peer->view.header ||
-           box_open(&peer->view, s->o.folder, peer->address, s->box.header->pid);
+    if (peer->view.header || box_open(&peer->view, s->o.folder, peer->address, s->box.header->pid))
+        return true;
+    if (peer->view.full && !s->told_full)
+        fprintf(stderr, "openspin: %s: no memory to send to pid %u: No space left on device\n",
+                s->o.folder->path, peer->address.pid);
+    s->told_full |= peer->view.full;
+    return false;
 }
 
 /* It shall look at the claim of its lane that is ours. */

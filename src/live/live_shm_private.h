@@ -65,8 +65,9 @@ struct live_shm {
     uint32_t knowns, refused; /* peers */
     /* Whose lanes are polled; other threads look at them too, so none is ever taken away. */
     _Atomic uint32_t lanes;
-    uint32_t turn; /* whose turn it is */
-    bool enough;   /* the card wants no more in this poll */
+    uint32_t turn;  /* whose turn it is */
+    bool enough;    /* the card wants no more in this poll */
+    bool told_full; /* that /dev/shm is */
     struct live_shm_peer *_Atomic lane[LIVE_PIDS];
     struct live_huge huge;
     struct live_shm_peer *fetching;           /* of whom the packet is whose data is elsewhere */

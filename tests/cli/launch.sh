@@ -218,6 +218,14 @@ if [ -c /dev/full ]; then
         pass "labelled lines that cannot be written" ||
         fail "labelled lines that cannot be written" "$(cat full.txt)"
 fi
+# In 16 KiB the boxes of two ranks have no room.
+if unshare -m true 2>/dev/null; then
+    check "no memory for a rank" 1 'cannot map it: No space left on device$' unshare -m sh -c \
+        'mount -t tmpfs -o size=16k tmpfs /dev/shm && exec "$@"' full \
+        timeout -k 5 $patience "$OPENSPIN" launch -n 2 ./ring
+else
+    skip "no memory for a rank" "needs root"
+fi
 check "no program" 2 'which program' launch -n 3
 check "more outputs than files may be open" 1 'rank [0-9]+: no more open files' \
     bash -c "ulimit -n 64 && exec timeout -k 5 $patience '$OPENSPIN' launch -n 40 -l true"
