@@ -607,6 +607,30 @@ TEST(the_timer_repeats_doubles_and_gives_up) {
     end_world(&world);
 }
 
+/* A peer of which it is said that it has ended is given up sooner, unless it is heard. */
+TEST(silence_alone_takes_longer) {
+    for (uint32_t refused = 0; refused < 3; refused++) {
+        world = (struct world){.delay = 10};
+        make_world(&world, 1, 64, 2);
+        world.end[0].config.silent_retries = 5;
+        struct delivery *d = &world.end[0].delivery;
+        CHECK(!exchange(&world, 3));
+        if (refused)
+            delivery_refused(d, world.end[1].address);
+        if (refused == 2)
+            CHECK(offer(&world, 1, make_packet(&world, 3, 1, 0)));
+        while (step(&world))
+            ;
+        uint64_t before = world.end[0].counts.retransmitted;
+        world.cut[0] = true;
+        CHECK(offer(&world, 0, make_packet(&world, 0, 1, 0)));
+        while (!world.end[0].lost)
+            CHECK(step(&world));
+        CHECK_EQ(world.end[0].counts.retransmitted - before, refused == 1 ? 2 : 5);
+        end_world(&world);
+    }
+}
+
 /* However long round trips were, a peer that has ended is given up in bounded time. */
 TEST(the_timer_doubles_up_to_a_limit) {
     world = (struct world){.delay = 3000, .least_retry = 100, .most_retry = 2000};

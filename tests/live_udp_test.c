@@ -689,6 +689,31 @@ TEST(forged_and_repeated_datagrams_are_refused_and_counted) {
     live_folder_remove(&folder);
 }
 
+/* Nobody has the one's port; the other's owner says nothing. */
+TEST(who_is_silent_is_given_up_later_than_who_has_ended) {
+    const struct live_udp_settings settings = {
+        .interface = host(0), .retries = 1, .silent_retries = 4};
+    const uint32_t nid = ntohl(inet_addr(host(3)));
+    const ptl_process_t nobody = {.phys = {nid, 8}}, silent = {.phys = {nid, 7}};
+    struct user a;
+    ptl_ct_event_t count;
+    open_folder();
+    int peer = socket_at(host(3), LIVE_UDP_PORT + 7);
+    CHECK_EQ(user_open(&a, 1, settings, true), 0);
+    CHECK_EQ(put(&a, nobody, 0, 8), PTL_OK);
+    CHECK_EQ(PtlCTWait(a.acked, 1, &count), PTL_OK);
+    CHECK_EQ(count.failure, 1);
+    CHECK_EQ(counts_of(&a).retransmitted, 1);
+    CHECK_EQ(PtlCTSet(a.acked, (ptl_ct_event_t){0, 0}), PTL_OK);
+    CHECK_EQ(put(&a, silent, 0, 8), PTL_OK);
+    CHECK_EQ(PtlCTWait(a.acked, 1, &count), PTL_OK);
+    CHECK_EQ(count.failure, 1);
+    CHECK_EQ(counts_of(&a).retransmitted, 1 + 4);
+    close(peer);
+    user_close(&a);
+    live_folder_remove(&folder);
+}
+
 /* ---- processes ---- */
 
 /* It ends with its parent, and does not outlast a test that fails. */

@@ -46,7 +46,8 @@ struct live_card_options {
         uint32_t port;
         bool auth;             /* every datagram is authenticated */
         uint32_t buffer_bytes; /* of the socket; 0: 4 MiB */
-        uint32_t retries;      /* then a peer that is silent is given up; 0: 12, some seconds */
+        /* Then a peer that is silent is given up (nic_config); 0: see live_card.c. */
+        uint32_t retries, silent_retries;
     } of_udp;
 };
 

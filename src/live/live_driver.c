@@ -450,6 +450,11 @@ static void on_lost(void *context, struct nic_address peer) {
     nic_peer_lost(card->nic, peer, live_time(card));
 }
 
+static void on_refused(void *context, struct nic_address peer) {
+    const struct live_card *card = context;
+    nic_peer_refused(card->nic, peer);
+}
+
 void live_lose_nowhere(struct live_card *card) {
     card->nowhere = false;
     for (struct live_pending *p = card->pending; p;) {
@@ -471,6 +476,7 @@ struct live_receiver live_receiver(struct live_card *card) {
                                   .met = on_met,
                                   .room = on_room,
                                   .lost = on_lost,
+                                  .refused = on_refused,
                                   .copied = on_copied,
                                   .rest = on_rest};
 }

@@ -209,12 +209,15 @@ static bool push(uint32_t os_pid, uint64_t to, uint8_t *from, uint64_t bytes) {
 
 void offer_help(struct live_offer *o, uint32_t os_pid, uint8_t *data, uint64_t bytes) {
     uint64_t at, end;
+    bool good = true;
     atomic_store(&o->helps, 1);
-    while (take_share(o, &at, &end)) {
+    /* No more shares than there can be: the receiver might make new ones all the time. */
+    for (uint32_t i = units_of(bytes); good && i && take_share(o, &at, &end); i--) {
         uint64_t before = atomic_load(&o->from) - (uintptr_t)data; /* of what was offered */
         bool mine = at < end && before <= bytes && end <= bytes - before;
-        if (!mine || !push(os_pid, atomic_load(&o->to) + at, data + before + at, end - at))
-            atomic_store(&o->failed, 1);
+        good = mine && push(os_pid, atomic_load(&o->to) + at, data + before + at, end - at);
     }
+    if (!good)
+        atomic_store(&o->failed, 1);
     atomic_store(&o->helps, 0);
 }

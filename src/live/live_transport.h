@@ -26,6 +26,8 @@ struct live_receiver {
     bool (*met)(void *context, struct nic_address peer);
     void (*room)(void *context, struct nic_address peer); /* it takes again what it refused */
     void (*lost)(void *context, struct nic_address peer); /* it has ended, or began a new life */
+    /* It seems to have ended (nic_peer_refused). NULL: it is all the same. */
+    void (*refused)(void *context, struct nic_address peer);
     /* The first that was lent to it; `bad`: its data could not be read. */
     void (*copied)(void *context, struct nic_address peer, bool bad);
     enum nic_rest (*rest)(void *context, const struct nic_packet *packet);

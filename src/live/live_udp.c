@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <linux/errqueue.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -37,6 +38,7 @@
 #define IN_MESSAGES    2u
 #define IN_BYTES       65536u
 #define IN_ROUNDS      1u
+#define SEND_TRIES     3u
 #define IP_UDP_BYTES   28u
 #define DISCARD_PORT   9u /* to which nothing is sent */
 #define ETHERNET_BYTES 1500
@@ -83,6 +85,7 @@ struct udp {
     atomic_flag receiving;
     _Atomic bool has_more;  /* messages that were received and wait to be handed over */
     _Atomic bool found;     /* the last look found something: the next need not ask the system */
+    _Atomic bool troubled;  /* the system has said of a datagram why it did not arrive */
     struct nic_packet rest; /* of a run that is handed over: what is left, if it has bytes */
     uint32_t rest_each;
     struct message_in message[IN_MESSAGES];
@@ -162,6 +165,19 @@ static size_t write_message(struct udp *u, uint32_t i, struct message_out *m, st
     return parts;
 }
 
+/* An error may be of what was sent before: then the system takes the same the next time. */
+static int give_system(struct udp *u, struct mmsghdr *header, uint32_t messages) {
+    for (uint32_t tries = 1;; tries++) {
+        int sent = messages == 1 ? (sendmsg(u->socket, &header->msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1)
+                                 : sendmmsg(u->socket, header, messages, MSG_DONTWAIT);
+        if (sent >= 0 || errno == EINTR || errno == EAGAIN || errno == ENOBUFS)
+            return sent;
+        atomic_store(&u->troubled, true);
+        if (tries == SEND_TRIES)
+            return sent;
+    }
+}
+
 /* Returns how many datagrams from the first on are dealt with. What the system does not take now is
  * lost: delivery repeats it, and sends less. An interface that does not cut messages says so at the
  * first. */
@@ -182,12 +198,11 @@ static uint32_t send_some(struct udp *u, uint32_t first) {
         return 1;
     for (uint32_t i = first; n < OUT_MESSAGES && i < u->datagrams; i += message[n++].datagrams)
         parts += write_message(u, i, &message[n], &header[n].msg_hdr, part + parts);
-    int sent = n == 1 ? (sendmsg(u->socket, &header[0].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1)
-                      : sendmmsg(u->socket, header, n, MSG_DONTWAIT);
+    int sent = give_system(u, header, n);
     if (sent < 0 && errno == EINTR)
         return 0;
     if (sent < 0 && message[0].datagrams > 1 && errno != EAGAIN && errno != ENOBUFS &&
-        errno != EFAULT) {
+        errno != EFAULT && errno != ECONNREFUSED) {
         u->cuts = false;
         return 0;
     }
@@ -463,6 +478,41 @@ static void received(struct udp *u, uint32_t i, uint32_t bytes) {
     u->message[i].segment = segment_of(u->in + (size_t)i * IN_BYTES, bytes);
 }
 
+static void note_trouble(struct udp *u, ssize_t got) {
+    if (got < 0 && errno != EAGAIN && errno != EINTR)
+        atomic_store(&u->troubled, true);
+}
+
+/* Whether nobody has the port that a datagram was sent to. */
+static bool is_refusal(struct msghdr *h) {
+    struct sock_extended_err why = {0};
+    struct cmsghdr *c = CMSG_FIRSTHDR(h);
+    if (c && c->cmsg_level == SOL_IP && c->cmsg_type == IP_RECVERR &&
+        c->cmsg_len >= CMSG_LEN(sizeof why))
+        memcpy(&why, CMSG_DATA(c), sizeof why);
+    return why.ee_origin == SO_EE_ORIGIN_ICMP && why.ee_errno == ECONNREFUSED;
+}
+
+/* All that the system has to say: until then nobody could sleep on the socket. Whoever forges it
+ * gains little, as a peer that answers is not given up. */
+static void hear_trouble(struct udp *u) {
+    atomic_store(&u->troubled, false);
+    for (;;) {
+        struct sockaddr_in to = {0};
+        _Alignas(struct cmsghdr) uint8_t
+            control[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in))];
+        struct msghdr h = {.msg_name = &to,
+                           .msg_namelen = sizeof to,
+                           .msg_control = control,
+                           .msg_controllen = sizeof control};
+        if (recvmsg(u->socket, &h, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+            return;
+        const struct nic_address peer = {ntohl(to.sin_addr.s_addr), ntohs(to.sin_port) - u->o.port};
+        if (is_refusal(&h) && u->o.receiver.refused)
+            u->o.receiver.refused(u->o.receiver.context, peer);
+    }
+}
+
 /* Messages that came one after the other; false: there is none. Only when those before are handed
  * over. */
 static bool receive_some(struct udp *u) {
@@ -476,6 +526,7 @@ static bool receive_some(struct udp *u) {
                                             .msg_iovlen = 1};
     }
     int got = recvmmsg(u->socket, header, IN_MESSAGES, MSG_DONTWAIT, NULL);
+    note_trouble(u, got);
     u->messages = got > 0 ? (uint32_t)got : 0;
     u->turn = u->offset = 0;
     for (uint32_t i = 0; i < u->messages; i++)
@@ -489,6 +540,7 @@ static bool receive_one(struct udp *u) {
     socklen_t size = sizeof *from;
     ssize_t got =
         recvfrom(u->socket, u->in, IN_BYTES, MSG_DONTWAIT, (struct sockaddr *)(void *)from, &size);
+    note_trouble(u, got);
     u->messages = got >= 0;
     u->turn = u->offset = 0;
     if (got >= 0)
@@ -506,6 +558,8 @@ static void udp_poll(struct live_transport *t) {
     if (atomic_flag_test_and_set_explicit(&u->receiving, memory_order_acquire))
         return;   /* who has it is about to see the same, and polls */
     udp_flush(t); /* who hears that its data has arrived may change it */
+    if (atomic_load_explicit(&u->troubled, memory_order_relaxed))
+        hear_trouble(u);
     for (uint32_t rounds = 0; !enough && rounds < IN_ROUNDS; rounds++) {
         if (u->turn == u->messages && !receive_some(u))
             break;
@@ -524,7 +578,8 @@ static void udp_poll(struct live_transport *t) {
  * answers a message is not to wait for the next. */
 static bool udp_ready(struct live_transport *t) {
     struct udp *u = udp_of(t);
-    if (atomic_load_explicit(&u->has_more, memory_order_relaxed))
+    if (atomic_load_explicit(&u->has_more, memory_order_relaxed) ||
+        atomic_load_explicit(&u->troubled, memory_order_relaxed))
         return true;
     if (atomic_load_explicit(&u->found, memory_order_relaxed)) {
         atomic_store_explicit(&u->found, false, memory_order_relaxed);
@@ -535,7 +590,7 @@ static bool udp_ready(struct live_transport *t) {
     bool more = u->turn != u->messages || receive_one(u);
     note_more(u);
     atomic_flag_clear_explicit(&u->receiving, memory_order_release);
-    return more;
+    return more || atomic_load_explicit(&u->troubled, memory_order_relaxed);
 }
 
 static uint64_t udp_check(struct live_transport *t, uint64_t now_ns) {
@@ -551,7 +606,7 @@ static bool udp_arm(struct live_transport *t) {
         return false;
     bool more = u->turn != u->messages;
     atomic_flag_clear_explicit(&u->receiving, memory_order_release);
-    return !more;
+    return !more && !atomic_load(&u->troubled);
 }
 
 static void udp_disarm(struct live_transport *t) {
@@ -567,7 +622,9 @@ static void udp_sleep(struct live_transport *t, uint64_t until_ns) {
                              {.fd = u->bell, .events = POLLIN}};
     uint64_t now_ns = live_now_ns(), left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
     struct timespec left = {(time_t)(left_ns / 1000000000u), (long)(left_ns % 1000000000u)};
-    ppoll(wakes, 2, until_ns == UINT64_MAX ? NULL : &left, NULL);
+    if (ppoll(wakes, 2, until_ns == UINT64_MAX ? NULL : &left, NULL) > 0 &&
+        wakes[0].revents & POLLERR)
+        atomic_store(&u->troubled, true);
 }
 
 static void udp_ring(struct live_transport *t) {
@@ -684,6 +741,7 @@ static int bind_pid(struct udp *u, uint32_t pid) {
     if (!getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size))
         u->transport.credit_packets = (uint32_t)bytes / (BUFFER_FACTOR * u->o.mtu_bytes) + 1;
     setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof on); /* where the system knows it */
+    setsockopt(fd, SOL_IP, IP_RECVERR, &on, sizeof on);
     u->cuts = !setsockopt(fd, SOL_UDP, UDP_SEGMENT, &segment, sizeof segment);
     return fd;
 }

@@ -143,11 +143,16 @@ struct nic_packet *delivery_next(struct delivery *d, struct delivery_peer **out,
 
 /* Time passes. */
 
+static uint32_t retries_of(const struct delivery *d, const struct delivery_peer *peer) {
+    const struct nic_config *c = d->config;
+    return peer->refused || !c->silent_retries ? c->retries : c->silent_retries;
+}
+
 static void timeout(struct delivery *d, struct delivery_peer *peer, uint64_t now) {
     bool probe = waiting_for(peer) && peer->oldest == peer->next_sequence;
     if (peer->left || probe)
         peer->failures++;
-    if (peer->failures > d->config->retries || peer->hopeless) {
+    if (peer->failures > retries_of(d, peer) || peer->hopeless) {
         delivery_end(d, peer);
         return;
     }

@@ -76,7 +76,8 @@ struct delivery_peer {
     bool stinted;        /* it was told less than its share */
     uint64_t receipt_by; /* the receipt may wait until then; UINT64_MAX: none does */
     struct delivery_peer *next_due;
-    bool to_arm; /* its timer: see delivery_arm */
+    bool to_arm;  /* its timer: see delivery_arm */
+    bool refused; /* nobody is at its address, it was said since it was last heard */
     struct delivery_peer *next_to_arm;
     /* Timers. */
     uint32_t expectations, failures;
@@ -205,6 +206,8 @@ static inline void delivery_took(struct delivery *d, struct delivery_peer *peer)
 
 /* The driver knows that this peer is gone: as if it were given up. */
 void delivery_lose(struct delivery *d, struct nic_address address);
+/* It was told so, which need not be true: the peer is given up sooner (config->retries). */
+void delivery_refused(struct delivery *d, struct nic_address address);
 
 void delivery_expect(struct delivery *d, struct delivery_peer *peer);
 void delivery_expect_less(struct delivery_peer *peer);

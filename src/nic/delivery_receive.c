@@ -92,7 +92,7 @@ void delivery_end(struct delivery *d, struct delivery_peer *peer) {
     peer->lost = peer->left = peer->failures = 0;
     if (peer->left_at)
         peer->congestion = congestion_begin(d->config->window_packets, d->config->retry_time);
-    peer->probe = peer->acknowledged = peer->hopeless = false;
+    peer->probe = peer->acknowledged = peer->hopeless = peer->refused = false;
     peer->limited = peer->starved = false;
     peer->deadline = UINT64_MAX;
     forget_in(d, peer);
@@ -112,6 +112,12 @@ void delivery_lose(struct delivery *d, struct nic_address address) {
     struct delivery_peer *peer = delivery_peer_known(d, address);
     if (peer)
         delivery_end(d, peer);
+}
+
+void delivery_refused(struct delivery *d, struct nic_address address) {
+    struct delivery_peer *peer = delivery_peer_known(d, address);
+    if (peer)
+        peer->refused = true;
 }
 
 /* False: of a stream that has ended. */
@@ -272,6 +278,7 @@ static __attribute__((noinline)) void stream_in(struct delivery *d, struct deliv
         d->counts->duplicates++;
         return;
     }
+    peer->refused = false;
     bool news = delivery_take_ack(d, peer, packet, now);
     if (news)
         peer->acknowledged = true;

@@ -482,6 +482,10 @@ void nic_peer_lost(struct nic *nic, struct nic_address address, uint64_t now) {
     delivery_lose(&nic->delivery, address);
 }
 
+void nic_peer_refused(struct nic *nic, struct nic_address address) {
+    delivery_refused(&nic->delivery, address);
+}
+
 uint64_t nic_deadline(const struct nic *nic) {
     uint64_t due = delivery_deadline(&nic->delivery);
     uint64_t silence = timers_first(&nic->silences), block = timers_first(&nic->blocks.timeouts);

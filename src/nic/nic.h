@@ -319,7 +319,10 @@ struct nic_config {
     uint32_t gather_bytes;
     struct zone *zone;     /* of its records, to outlive it; NULL: malloc */
     uint32_t units_per_ns; /* of the driver's time; 0: 1 */
-    uint64_t retry_time;   /* in the driver's unit of time: longer than there and back */
+    /* As `retries`, of a peer of which nothing says that it has ended (nic_peer_refused): it may be
+     * slow, or the network down for a while. 0: `retries`. */
+    uint32_t silent_retries;
+    uint64_t retry_time; /* in the driver's unit of time: longer than there and back */
     /* Not 0: round trips are measured, and retry_time is what holds before the first; it will not
      * be less than this. The window grows to window_packets while nothing is lost (congestion.h).
      */
@@ -427,6 +430,8 @@ void nic_peer_room(struct nic *nic, struct nic_address peer, uint64_t now);
  * has its address. What was sent to it or begun by it is undeliverable, and both sides count their
  * messages from 0. */
 void nic_peer_lost(struct nic *nic, struct nic_address peer, uint64_t now);
+/* There seems to be nobody at its address: unless it is heard it is given up after `retries`. */
+void nic_peer_refused(struct nic *nic, struct nic_address peer);
 /* The last `full` of this peer was true. */
 bool nic_is_full(const struct nic *nic, struct nic_address peer);
 uint64_t nic_deadline(const struct nic *nic); /* UINT64_MAX: none */
