@@ -220,7 +220,7 @@ if [ -c /dev/full ]; then
 fi
 # In 16 KiB the boxes of two ranks have no room.
 if unshare -m true 2>/dev/null; then
-    check "no memory for a rank" 1 'cannot map it: No space left on device$' unshare -m sh -c \
+    check "no memory for a rank" 10 'cannot map it: No space left on device$' unshare -m sh -c \
         'mount -t tmpfs -o size=16k tmpfs /dev/shm && exec "$@"' full \
         timeout -k 5 $patience "$OPENSPIN" launch -n 2 ./ring
 else
