@@ -636,6 +636,7 @@ static int32_t get_to_device(const struct nic_task *task) {
         }
         CHECK_EQ(r, NIC_COMMAND_DONE);
         CHECK(script.waited); /* it blocks: the data is there now */
+        CHECK_EQ(result, PTL_OK);
         script.waited = false;
         const uint64_t *state = (const uint64_t *)(void *)task->handlers->state;
         for (uint32_t i = 0; i < 25; i++)
@@ -720,6 +721,7 @@ static int32_t get_from_the_dead(const struct nic_task *task) {
     world.node[0].dead = true;
     if (issue(task, SPIN_COMMAND_GET_TO_DEVICE, words, &result) == NIC_COMMAND_WAIT)
         return BLOCKED;
+    CHECK_EQ(result, PTL_FAIL);
     script.seen++;
     return DROP;
 }
@@ -729,6 +731,25 @@ TEST(a_get_from_a_dead_peer_ends) {
     begin(1, 0);
     go(get_from_the_dead, entry());
     CHECK_EQ(script.seen, 1);
+    world_end(&world);
+}
+
+static int32_t get_refused(const struct nic_task *task) {
+    const uint32_t words[SPIN_WORDS] = {STATE_AT, 200, 0, 0, 0, 9, 0, 16};
+    uint32_t result;
+    if (issue(task, SPIN_COMMAND_GET_TO_DEVICE, words, &result) == NIC_COMMAND_WAIT)
+        return BLOCKED;
+    CHECK_EQ(result, PTL_FAIL);
+    script.seen++;
+    return DROP;
+}
+
+TEST(a_handler_learns_that_its_get_was_refused) {
+    world = (struct nicworld){.spread = 300};
+    begin(1, 0); /* and the other has no entry for it */
+    go(get_refused, entry());
+    CHECK_EQ(script.seen, 1);
+    world_expect(&world.node[1], PTL_EVENT_REPLY, PTL_NI_DROPPED);
     world_end(&world);
 }
 

@@ -390,13 +390,13 @@ SPIN_CALL int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_
     return PTL_OK;
 }
 
+/* Returns when the data is there. PTL_FAIL: it will not come, as its target is gone or refuses. */
 SPIN_CALL int PtlHandlerGetToDevice(void *local, ptl_size_t len, ptl_req_ct_t ct,
                                     ptl_process_t target_id, ptl_match_bits_t match_bits,
                                     ptl_size_t remote_offset, void *user_ptr) {
     spin_message(SPIN_POINTER(local), len, ct, 0, target_id, match_bits, remote_offset, user_ptr,
                  0);
-    spin_issue(SPIN_COMMAND_GET_TO_DEVICE);
-    return PTL_OK;
+    return (int)spin_issue(SPIN_COMMAND_GET_TO_DEVICE);
 }
 
 SPIN_CALL int PtlHandlerAtomicFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,

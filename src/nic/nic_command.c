@@ -494,6 +494,7 @@ static enum hpu_access get_to_device(const struct issue *is) {
         return wait_for(task);
     if (task->get_done) {
         task->get_done = false;
+        is->port->hpu->result = task->get_failed ? PTL_FAIL : PTL_OK;
         return HPU_ACCESS_OK;
     }
     struct nic_origin origin = {0};
@@ -507,7 +508,7 @@ static enum hpu_access get_to_device(const struct issue *is) {
 }
 
 /* The reply is in, or will never be. */
-void nic_command_answered(struct nic *nic, struct nic_outgoing *o) {
+void nic_command_answered(struct nic *nic, struct nic_outgoing *o, bool failed) {
     struct nic_task_record *task = o->waiting;
     o->to_card = false;
     o->waiting = NULL;
@@ -515,6 +516,7 @@ void nic_command_answered(struct nic *nic, struct nic_outgoing *o) {
         return;
     task->get = NULL;
     task->get_done = true;
+    task->get_failed = failed;
     nic_handler_resume(nic, task);
 }
 

@@ -597,7 +597,7 @@ void nic_depart_fail(struct nic *nic, struct nic_outgoing *o) {
     if (o->request && (o->wants_answer || !departed))
         portals_failed(nic->portals, o->initiator, PTL_NI_UNDELIVERABLE);
     if (o->to_card)
-        nic_command_answered(nic, o);
+        nic_command_answered(nic, o, true);
     if (o->reply_to && !departed) {
         o->reply_to->flow.work--;
         nic_receive_check(nic, o->reply_to);

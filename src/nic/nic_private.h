@@ -145,7 +145,7 @@ struct nic_task_record {
     bool host_fault; /* one of its commands met host memory that is not there */
     int32_t ending;
     struct nic_outgoing *get; /* that it waits for */
-    bool get_done;
+    bool get_done, get_failed;
     struct nic_task_record *next_waiter;
 };
 
@@ -333,7 +333,7 @@ void nic_command_later(const struct nic_move *move, struct nic_move *later);
 bool nic_command_own(struct nic_move *later);
 void nic_command_disown(struct nic_move *later);
 void nic_command_moved(struct nic *nic, struct nic_move *move, enum nic_status how);
-void nic_command_answered(struct nic *nic, struct nic_outgoing *o);
+void nic_command_answered(struct nic *nic, struct nic_outgoing *o, bool failed);
 void nic_command_room(struct nic *nic);
 
 /* What travels as a message's initiator is the number of its record, with the stream in its upper

@@ -402,7 +402,7 @@ static void finish_answer(struct nic *nic, const struct nic_incoming *in) {
     else
         portals_answered(nic->portals, o->initiator, in->message, in->flow.fail);
     if (o->to_card)
-        nic_command_answered(nic, o);
+        nic_command_answered(nic, o, in->aborted || in->flow.fail || in->message->fail);
     nic_depart_over(nic, o);
 }
 
