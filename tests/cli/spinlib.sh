@@ -123,8 +123,8 @@ done
 check "spin: by UDP" 0 '^spin: 2 programs match as in MPI$' \
     env OPENSPIN_TRANSPORT=udp timeout -k 5 60 "$OPENSPIN" launch -n 3 ./messages spin 5 2
 
-# The data plane of the storage system, without its services: copies on four nodes. Its functions are
-# no part of spinlib's interface, so the programs have the objects.
+# The data plane of the storage system, without its services: copies on four nodes. Its functions
+# are no part of spinlib's interface, so the programs have the objects.
 inside="$BUILD/handlers/libspinlib-inside.a $(pkg-config --libs portals4) -lm"
 clang $flags -g "$SOURCE/tests/programs/storage_copies.c" -o copies \
     $(pkg-config --cflags spinlib) $inside || fail "storage compiles"
