@@ -323,23 +323,28 @@ TEST(an_interface_does_not_wait_for_a_handler_that_floods) {
     }
 }
 
+/* What get_header_handler gets of the sender. */
+static void answer_with(uint64_t *answer) {
+    ptl_handle_me_t handle;
+    const ptl_me_t me = {.start = answer,
+                         .length = sizeof *answer,
+                         .ct_handle = PTL_CT_NONE,
+                         .uid = PTL_UID_ANY,
+                         .match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
+                         .match_bits = 50,
+                         .options = PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE};
+    be(&sender);
+    CHECK_EQ(PtlMEAppend(sender.ni, sender.pt, &me, PTL_PRIORITY_LIST, NULL, &handle), PTL_OK);
+}
+
 TEST(a_handler_that_waits_gives_its_worker_to_others) {
     static const uint32_t workers[] = {0, 1, 2};
     for (int k = 0; k < 3; k++) {
         uint64_t answer = 77;
-        ptl_handle_me_t handle;
         open_both(workers[k], SPIN_JIT_OFF);
         entry(1, "get_header_handler", NULL, NULL);
         entry(3, NULL, NULL, NULL);
-        be(&sender);
-        const ptl_me_t me = {.start = &answer,
-                             .length = sizeof answer,
-                             .ct_handle = PTL_CT_NONE,
-                             .uid = PTL_UID_ANY,
-                             .match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
-                             .match_bits = 50,
-                             .options = PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE};
-        CHECK_EQ(PtlMEAppend(sender.ni, sender.pt, &me, PTL_PRIORITY_LIST, NULL, &handle), PTL_OK);
+        answer_with(&answer);
         for (int i = 0; i < 50; i++)
             send_put(i % 2 ? 3 : 1, 64);
         for (int i = 0; i < 50; i++)
@@ -352,19 +357,10 @@ TEST(a_handler_that_waits_gives_its_worker_to_others) {
 /* As an IPv4 address is; a handler's number of a process has 16 bits for it. */
 TEST(a_handler_answers_on_a_node_with_a_long_number) {
     uint64_t answer = 78;
-    ptl_handle_me_t handle;
     node = 0x7f2c8fd5;
     open_both(0, SPIN_JIT_OFF);
     entry(1, "get_header_handler", NULL, NULL);
-    be(&sender);
-    const ptl_me_t me = {.start = &answer,
-                         .length = sizeof answer,
-                         .ct_handle = PTL_CT_NONE,
-                         .uid = PTL_UID_ANY,
-                         .match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
-                         .match_bits = 50,
-                         .options = PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE};
-    CHECK_EQ(PtlMEAppend(sender.ni, sender.pt, &me, PTL_PRIORITY_LIST, NULL, &handle), PTL_OK);
+    answer_with(&answer);
     send_put(1, 64);
     CHECK_EQ(event(&receiver, PTL_EVENT_PUT).ni_fail_type, PTL_NI_OK);
     CHECK_EQ(*(uint64_t *)&told, 78);
