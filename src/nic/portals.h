@@ -106,10 +106,9 @@ struct portals_event_words {
 };
 struct portals_queue {
     _Alignas(64) _Atomic uint32_t handle;
-    _Atomic uint32_t mask; /* of the ring */
     /* Events so far: taken, with flags in the highest bits; there. */
     _Atomic uint64_t head, tail;
-    struct portals_event_words *_Atomic ring;
+    struct portals_shared_ring *_Atomic ring;
 };
 
 struct portals_cells {

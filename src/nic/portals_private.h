@@ -82,7 +82,7 @@ struct portals_event_queue {
 /* Memory of events that threads may be reading: it is never given back, but used again. */
 struct portals_shared_ring {
     struct portals_shared_ring *next;
-    uint32_t room;
+    uint32_t room; /* never another: who reads an old ring keeps within it */
     struct portals_event_words event[];
 };
 

@@ -51,10 +51,9 @@ static inline int take(struct portals_queue *q, ptl_handle_eq_t handle, ptl_even
             return PORTALS_ASK;
         if (atomic_load_explicit(&q->tail, memory_order_acquire) == at)
             return PTL_EQ_EMPTY;
-        const struct portals_event_words *ring =
+        const struct portals_shared_ring *ring =
             atomic_load_explicit(&q->ring, memory_order_acquire);
-        uint32_t mask = atomic_load_explicit(&q->mask, memory_order_relaxed);
-        read_event(&ring[at & mask], event);
+        read_event(&ring->event[at & (ring->room - 1)], event);
         if (!atomic_compare_exchange_strong_explicit(&q->head, &head, at + 1, memory_order_acq_rel,
                                                      memory_order_relaxed))
             continue;
@@ -149,8 +148,7 @@ bool p4_queue_resize(struct portals *p, struct portals_event_queue *q, uint32_t 
         read_event(&old->event[at & (old->room - 1)], &event);
         write_event(&ring->event[at & (room - 1)], &event);
     }
-    atomic_store_explicit(&shared->ring, ring->event, memory_order_relaxed);
-    atomic_store_explicit(&shared->mask, room - 1, memory_order_relaxed);
+    atomic_store_explicit(&shared->ring, ring, memory_order_release);
     atomic_store_explicit(&shared->tail, tail + JUMP, memory_order_relaxed);
     q->tail += JUMP;
     atomic_store_explicit(&shared->head, head + JUMP, memory_order_release);
@@ -162,9 +160,8 @@ bool p4_queue_resize(struct portals *p, struct portals_event_queue *q, uint32_t 
 void p4_queue_publish(struct portals *p) {
     struct portals_queue *q = p->staged_in;
     uint64_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
-    struct portals_event_words *ring = atomic_load_explicit(&q->ring, memory_order_relaxed);
-    uint32_t mask = atomic_load_explicit(&q->mask, memory_order_relaxed);
-    write_event(&ring[tail & mask], &p->staged);
+    struct portals_shared_ring *ring = atomic_load_explicit(&q->ring, memory_order_relaxed);
+    write_event(&ring->event[tail & (ring->room - 1)], &p->staged);
     p->staged_in = NULL;
     atomic_store_explicit(&q->tail, tail + 1, memory_order_release);
 }
